@@ -1,0 +1,76 @@
+//! Why an operation failed. The honest *no* (busy, timed out, empty, not locked) is not an error: it is a result.
+
+use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+
+pub type Result<T> = std::result::Result<T, Error>;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Error {
+    /// The call itself is wrong; found before anything was done. Status 2.
+    Usage(String),
+    /// Somebody else's object: unlock or destroy refused. Status 2.
+    NotOwner { path: PathBuf, owner: String },
+    /// The operating system said no. Status 3.
+    System { path: PathBuf, errno: Errno },
+    /// The object is there but not what it should be. Status 3.
+    Damaged { path: PathBuf, what: String },
+}
+
+impl Error {
+    pub fn system(path: impl AsRef<Path>, errno: Errno) -> Self {
+        Error::System { path: path.as_ref().to_owned(), errno }
+    }
+
+    pub fn damaged(path: impl AsRef<Path>, what: impl Into<String>) -> Self {
+        Error::Damaged { path: path.as_ref().to_owned(), what: what.into() }
+    }
+
+    pub fn status(&self) -> u8 {
+        match self {
+            Error::Usage(_) | Error::NotOwner { .. } => 2,
+            Error::System { .. } | Error::Damaged { .. } => 3,
+        }
+    }
+
+    /// The message after `script: line 7: mutex_lock: `, one line, the path's bytes as they are but for control characters.
+    pub fn message(&self) -> Vec<u8> {
+        let (path, text) = match self {
+            Error::Usage(text) => return text.clone().into_bytes(),
+            Error::NotOwner { path, owner } => (path, format!("not the owner: locked by {owner}")),
+            Error::System { path, errno } => (path, errno.desc().to_owned()),
+            Error::Damaged { path, what } => (path, what.clone()),
+        };
+        let mut line: Vec<u8> = Vec::with_capacity(path.as_os_str().len() + 2 + text.len());
+        for &byte in path.as_os_str().as_bytes() {
+            // A name may hold a newline or an escape sequence; the message stays one harmless line.
+            line.push(if byte.is_ascii_control() { b'?' } else { byte });
+        }
+        line.extend_from_slice(b": ");
+        line.extend_from_slice(text.as_bytes());
+        line
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&String::from_utf8_lossy(&self.message()))
+    }
+}
+
+impl std::error::Error for Error {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_newline_in_a_name_keeps_the_message_one_line() {
+        let error = Error::system("/tmp/a\nb\x1b[31m", Errno::EACCES);
+        assert_eq!(error.message(), b"/tmp/a?b?[31m: Permission denied");
+        assert_eq!(error.status(), 3);
+    }
+}

@@ -1,0 +1,10 @@
+//! Interlock: real inter-process locks, semaphores and queues for bash, as loadable builtins.
+//!
+//! Start here: [`base::Owner`] (what a lock's link says) → [`primitive::mutex`] (the simplest primitive) → its search
+//! test in `tests/` → its bats file. The layers, arrows point down only:
+//! `bash` → [`command`] → [`primitive`] → [`sys`] → [`base`].
+
+pub mod base;
+pub mod primitive;
+#[allow(unsafe_code)]
+pub mod sys;

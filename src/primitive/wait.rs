@@ -1,0 +1,59 @@
+//! Waiting: an event plus a capped re-check, never one alone.
+//!
+//! Try, arm, try again, sleep. The second try answers a release between the first try and the arming. At the deadline
+//! one last try decides, so a wait that gives up has found the object taken when its time was over.
+
+use crate::base::{Deadline, Result};
+use crate::sys::{Armed, Wake, World};
+
+/// The end of one try.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Try<T> {
+    Done(T),
+    /// Honest no: somebody else has it.
+    Busy,
+    /// A signal came while the try itself had to wait.
+    Interrupted,
+}
+
+/// The end of a wait.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Waited<T> {
+    Done(T),
+    TimedOut,
+    /// A signal wants bash. Nothing is held; wait again with the same deadline.
+    Interrupted,
+}
+
+/// Tries until it is done. `arm` tells the waiter what to listen to.
+pub fn wait_for<W: World, T>(
+    world: &W,
+    deadline: Deadline,
+    mut attempt: impl FnMut() -> Result<Try<T>>,
+    mut arm: impl FnMut(&mut W::Waiter) -> Result<Armed>,
+) -> Result<Waited<T>> {
+    let mut waiter = None;
+    loop {
+        let is_last = deadline.has_passed(world.now());
+        match attempt()? {
+            Try::Done(value) => return Ok(Waited::Done(value)),
+            Try::Interrupted => return Ok(Waited::Interrupted),
+            Try::Busy => {}
+        }
+        if is_last {
+            return Ok(Waited::TimedOut);
+        }
+        let waiter = waiter.get_or_insert_with(|| world.waiter());
+        if arm(waiter)? == Armed::Gone {
+            continue;
+        }
+        match attempt()? {
+            Try::Done(value) => return Ok(Waited::Done(value)),
+            Try::Interrupted => return Ok(Waited::Interrupted),
+            Try::Busy => {}
+        }
+        if world.sleep(waiter, deadline) == Wake::Interrupted {
+            return Ok(Waited::Interrupted);
+        }
+    }
+}

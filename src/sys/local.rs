@@ -1,0 +1,2 @@
+//! The real world, on nix and libc.
+pub struct Local;
