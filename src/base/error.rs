@@ -13,7 +13,7 @@ pub enum Error {
     /// The call itself is wrong; found before anything was done. Status 2.
     Usage(String),
     /// Somebody else's object: unlock or destroy refused. Status 2.
-    NotOwner { path: PathBuf, owner: String },
+    NotOwner { path: PathBuf, whose: String },
     /// The operating system said no. Status 3.
     System { path: PathBuf, errno: Errno },
     /// The object is there but not what it should be. Status 3.
@@ -40,7 +40,7 @@ impl Error {
     pub fn message(&self) -> Vec<u8> {
         let (path, text) = match self {
             Error::Usage(text) => return text.clone().into_bytes(),
-            Error::NotOwner { path, owner } => (path, format!("not the owner: locked by {owner}")),
+            Error::NotOwner { path, whose } => (path, format!("not the owner: {whose}")),
             Error::System { path, errno } => (path, errno.desc().to_owned()),
             Error::Damaged { path, what } => (path, what.clone()),
         };

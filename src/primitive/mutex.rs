@@ -80,5 +80,5 @@ pub fn unlock<W: World>(world: &W, name: &Name, force: bool) -> Result<Unlocked>
 }
 
 fn not_owner(name: &Name, held: &Held) -> Error {
-    Error::NotOwner { path: name.path().to_owned(), owner: held.describe() }
+    Error::NotOwner { path: name.path().to_owned(), whose: format!("locked by {}", held.describe()) }
 }

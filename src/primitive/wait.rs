@@ -25,6 +25,16 @@ pub enum Waited<T> {
     Interrupted,
 }
 
+impl<T> From<Try<T>> for Waited<T> {
+    fn from(end: Try<T>) -> Self {
+        match end {
+            Try::Done(value) => Waited::Done(value),
+            Try::Busy => Waited::TimedOut,
+            Try::Interrupted => Waited::Interrupted,
+        }
+    }
+}
+
 /// Tries until it is done. `arm` tells the waiter what to listen to.
 pub fn wait_for<W: World, T>(
     world: &W,

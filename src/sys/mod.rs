@@ -94,7 +94,8 @@ pub trait World {
         Self: 'd;
     /// The place of a process in a wait: watch, holder's death, waiting line.
     type Waiter;
-    /// While it lives no signal is handled. For internal critical sections, microseconds long.
+    /// While it lives no signal is handled but inside [`World::sleep`], which sleeps with the signals that were allowed
+    /// before the outermost one. For internal critical sections, microseconds long.
     type Critical;
 
     // Who and when.
