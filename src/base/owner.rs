@@ -50,6 +50,16 @@ impl Owner {
             && (self.script_start != 0 || (self.nonce != 0 && holds_nonce(self.nonce)))
     }
 
+    /// The holder's number, where it means something to this process.
+    pub fn holder_here(&self, process: &Process) -> Option<u32> {
+        (self.place == process.place).then_some(self.holder)
+    }
+
+    /// For messages.
+    pub fn describe(&self) -> String {
+        format!("process {} of script {}", self.holder, self.script)
+    }
+
     pub fn has_mark(&self) -> bool {
         self.nonce != 0
     }

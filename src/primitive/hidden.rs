@@ -28,6 +28,8 @@ pub struct Hidden<'a, W: World> {
     parent: &'a W::Dir,
     object: &'a Name,
     hidden: OsString,
+    /// The mark's number, 0 where there are no marks.
+    pub nonce: u32,
     is_published: bool,
 }
 
@@ -50,25 +52,34 @@ impl<'a, W: World> Hidden<'a, W> {
     }
 
     fn name(world: &'a W, parent: &'a W::Dir, object: &'a Name) -> Result<Self> {
-        let hidden = match set_mark(world, parent, Spot::of(object))? {
+        let nonce = set_mark(world, parent, Spot::of(object))?;
+        let hidden = match nonce {
             0 => format!("{PREFIX}0-{}", world.random()),
             nonce => format!("{PREFIX}{nonce}"),
         };
-        Ok(Hidden { world, parent, object, hidden: hidden.into(), is_published: false })
+        Ok(Hidden { world, parent, object, hidden: hidden.into(), nonce, is_published: false })
     }
 
     pub fn open(&self) -> Result<W::Dir> {
         self.world.open_dir_at(self.parent, &self.hidden).map_err(|errno| self.error(errno))
     }
 
-    pub fn publish(mut self) -> Result<Created> {
-        let (world, parent, last) = (self.world, self.parent, self.object.last());
-        let renamed = match world.rename_exclusive(parent, &self.hidden, parent, last) {
-            // This replaces an empty directory at most, and no object is one.
-            Err(Errno::EINVAL | Errno::ENOSYS) => world.rename(parent, &self.hidden, parent, last),
+    /// Gives the object its name, unless something has it.
+    pub fn publish(self) -> Result<Created> {
+        self.publish_by(|world, parent, hidden, last| match world.rename_exclusive(parent, hidden, parent, last) {
+            // This replaces an empty directory at most, and no semaphore or queue is one.
+            Err(Errno::EINVAL | Errno::ENOSYS) => world.rename(parent, hidden, parent, last),
             renamed => renamed,
-        };
-        match renamed {
+        })
+    }
+
+    /// The same where an empty directory of that name is somebody's lock. EINVAL or ENOSYS if that cannot be had.
+    pub fn publish_exclusively(self) -> Result<Created> {
+        self.publish_by(|world, parent, hidden, last| world.rename_exclusive(parent, hidden, parent, last))
+    }
+
+    fn publish_by(mut self, rename: impl FnOnce(&W, &W::Dir, &OsStr, &OsStr) -> Sys<()>) -> Result<Created> {
+        match rename(self.world, self.parent, &self.hidden, self.object.last()) {
             Ok(()) => {
                 self.is_published = true;
                 Ok(Created::Made)
@@ -122,7 +133,7 @@ fn is_abandoned<W: World>(world: &W, parent: &W::Dir, name: &OsStr) -> bool {
     }
 }
 
-fn remove_tree<W: World>(world: &W, parent: &W::Dir, name: &OsStr, depth: usize) -> Sys<()> {
+pub fn remove_tree<W: World>(world: &W, parent: &W::Dir, name: &OsStr, depth: usize) -> Sys<()> {
     if world.stat_at(parent, name)?.kind != Kind::Directory {
         return world.unlink(parent, name);
     }

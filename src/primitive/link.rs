@@ -81,7 +81,7 @@ impl Held {
     /// Whom to listen to for an early end.
     pub fn holder<W: World>(&self, world: &W) -> Option<u32> {
         match self.by {
-            LinkText::Ours(owner) if owner.place == world.process().place => Some(owner.holder),
+            LinkText::Ours(owner) => owner.holder_here(&world.process()),
             _ => None,
         }
     }
@@ -89,7 +89,7 @@ impl Held {
     /// For messages.
     pub fn describe(&self) -> String {
         match &self.by {
-            LinkText::Ours(owner) => format!("process {} of script {}", owner.holder, owner.script),
+            LinkText::Ours(owner) => owner.describe(),
             LinkText::Plain(number) => format!("process {number}"),
             LinkText::Foreign => "another program".into(),
         }
@@ -109,15 +109,16 @@ pub fn read<W: World>(world: &W, dir: &W::Dir, spot: Spot) -> Result<Option<Held
 
 /// Nobody holds it any more, provably.
 pub fn is_stale<W: World>(world: &W, dir: &W::Dir, held: &Held) -> bool {
-    let LinkText::Ours(owner) = held.by else {
-        return false;
-    };
-    owner.has_mark() && world.can_mark(dir) && !world.is_marked(dir, owner.nonce) && !is_holder_alive(world, &owner)
+    matches!(&held.by, LinkText::Ours(owner) if is_owner_gone(world, dir, owner))
 }
 
-/// The holder may have lost its mark and live on: `exec` of a program that closes all descriptors.
-fn is_holder_alive<W: World>(world: &W, owner: &Owner) -> bool {
-    owner.place == world.process().place && world.is_alive(owner.holder, owner.holder_start)
+/// The mark on `dir` is gone and so is the holder. It may have lost its mark and live on: `exec` of a program that closes
+/// all descriptors.
+pub fn is_owner_gone<W: World>(world: &W, dir: &W::Dir, owner: &Owner) -> bool {
+    owner.has_mark()
+        && world.can_mark(dir)
+        && !world.is_marked(dir, owner.nonce)
+        && !owner.holder_here(&world.process()).is_some_and(|holder| world.is_alive(holder, owner.holder_start))
 }
 
 /// Makes the link, or takes it over if it is stale.

@@ -1,6 +1,8 @@
 //! The algorithms, generic over the seam. Start with [`mutex`], the simplest that has everything: a link, a mark, a guard.
 
+pub mod bakery;
 mod counter;
+pub mod dirlock;
 mod hidden;
 pub mod link;
 pub mod mutex;

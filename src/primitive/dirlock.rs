@@ -1,0 +1,229 @@
+//! The lock directory: excludes scripts that only know `mkdir` and `rmdir`, and recovers from crashes among ours.
+//!
+//! On disk: a directory with one file `owner`: the identity line, then the program's name. A directory without that
+//! file belongs to a plain script and is never stale. The mark is on the directory that the lock stands in.
+//!
+//! - *lock*: prepare `.interlock-NONCE` with `owner` inside, its mark set; publish it under the lock's name, which must
+//!   not exist (never a plain rename: that replaces a plain script's empty directory).
+//! - *take over*: under the guard, the same `owner` and still stale: write a new `owner` beside the directory as
+//!   `.interlock`, rename it into the descriptor of the directory that was judged.
+//! - *unlock*: under the guard, read `owner` again, rename the directory to its hidden name, then take it apart.
+//!
+//! Invariant: our directory is never visible without its `owner`, coming or going.
+//! After a crash: a stale lock, a hidden directory or `.interlock`; the next takeover or preparation removes them. Where
+//! the file system cannot rename without replacing, the lock is made by `mkdir` and `owner` follows: a crash between
+//! the two leaves a bare directory, which a person must remove.
+
+use std::ffi::OsStr;
+
+use super::Created;
+use super::hidden::{Hidden, remove_tree};
+use super::link::{Spot, TEMPORARY, is_owner_gone, set_mark};
+use super::mutex::{Unlocked, open_parent};
+use super::wait::{Try, Waited, wait_for};
+use crate::base::{Deadline, Error, LinkText, Name, Owner, Result};
+use crate::sys::{Access, Armed, Awaited, Errno, Inherit, World};
+
+const OWNER: &str = "owner";
+/// The identity line and the longest program name that is kept.
+const LONGEST: usize = 512;
+
+pub fn lock<W: World>(
+    world: &W,
+    name: &Name,
+    program: &[u8],
+    deadline: Deadline,
+    inherit: Inherit,
+) -> Result<Waited<()>> {
+    wait_for(world, deadline, || try_lock(world, name, program, inherit), |waiter| arm(world, name, waiter))
+}
+
+fn try_lock<W: World>(world: &W, name: &Name, program: &[u8], inherit: Inherit) -> Result<Try<()>> {
+    let parent = open_parent(world, name)?;
+    let nonce = match look(world, &parent, name)? {
+        None => make(world, &parent, name, program)?,
+        Some(there) if there.is_stale(world, &parent) => take_over(world, &parent, name, program, &there)?,
+        Some(_) => None,
+    };
+    let Some(nonce) = nonce else { return Ok(Try::Busy) };
+    if nonce != 0 {
+        world.park(parent, name.last(), nonce, inherit);
+    }
+    Ok(Try::Done(()))
+}
+
+/// The NONCE of the lock we made, `None` if somebody was quicker.
+fn make<W: World>(world: &W, parent: &W::Dir, name: &Name, program: &[u8]) -> Result<Option<u32>> {
+    let hidden = Hidden::prepare(world, parent, name)?;
+    let nonce = hidden.nonce;
+    write_owner(world, &hidden.open()?, OWNER, &text_of(world, nonce, program), name)?;
+    match hidden.publish_exclusively() {
+        Ok(Created::Made) => Ok(Some(nonce)),
+        Ok(Created::Exists) => Ok(None),
+        Err(Error::System { errno: Errno::EINVAL | Errno::ENOSYS, .. }) => {
+            make_in_sight(world, parent, name, program, nonce)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// For file systems that cannot rename without replacing: the smallest window there is.
+#[cold]
+fn make_in_sight<W: World>(world: &W, parent: &W::Dir, name: &Name, program: &[u8], nonce: u32) -> Result<Option<u32>> {
+    match world.make_dir(parent, name.last()) {
+        Ok(()) => {}
+        Err(Errno::EEXIST) => return Ok(None),
+        Err(errno) => return Err(Error::system(name.path(), errno)),
+    }
+    let written = world
+        .open_dir_at(parent, name.last())
+        .map_err(|errno| Error::system(name.path(), errno))
+        .and_then(|dir| write_owner(world, &dir, OWNER, &text_of(world, nonce, program), name));
+    match written {
+        Ok(()) => Ok(Some(nonce)),
+        Err(error) => {
+            let _ = remove_tree(world, parent, name.last(), 1);
+            Err(error)
+        }
+    }
+}
+
+#[cold]
+fn take_over<W: World>(
+    world: &W,
+    parent: &W::Dir,
+    name: &Name,
+    program: &[u8],
+    seen: &LockDir<W>,
+) -> Result<Option<u32>> {
+    let Some(_guard) = world.try_guard(parent) else { return Ok(None) };
+    let judged = match look(world, parent, name)? {
+        Some(judged) if judged.text == seen.text && judged.is_stale(world, parent) => judged,
+        _ => return Ok(None),
+    };
+    let nonce = set_mark(world, parent, Spot::of(name))?;
+    let temporary = OsStr::new(TEMPORARY);
+    write_owner(world, parent, TEMPORARY, &text_of(world, nonce, program), name)?;
+    world.rename(parent, temporary, &judged.dir, OWNER.as_ref()).map_err(|errno| {
+        let _ = world.unlink(parent, temporary);
+        Error::system(name.path(), errno)
+    })?;
+    // An unlock that did not get the guard may have taken the directory away; then nothing was won.
+    match look(world, parent, name)? {
+        Some(now) if now.owner().is_some_and(|owner| owner.nonce == nonce) => Ok(Some(nonce)),
+        _ => Ok(None),
+    }
+}
+
+fn arm<W: World>(world: &W, name: &Name, waiter: &mut W::Waiter) -> Result<Armed> {
+    let parent = open_parent(world, name)?;
+    let holder = look(world, &parent, name)?
+        .and_then(|there| there.owner())
+        .and_then(|owner| owner.holder_here(&world.process()));
+    Ok(world.arm(waiter, &parent, name.last(), Awaited::Removal, holder))
+}
+
+/// Removes the script's own lock directory, or a stale one; with `force` anybody's.
+pub fn unlock<W: World>(world: &W, name: &Name, force: bool) -> Result<Unlocked> {
+    let parent = open_parent(world, name)?;
+    let guard = world.guard(&parent);
+    let Some(there) = look(world, &parent, name)? else { return Ok(Unlocked::NotLocked) };
+    let may_remove = force
+        || there.owner().is_some_and(|owner| owner.is_owned_by(&world.process(), |nonce| world.holds(nonce)))
+        // Without the guard a taker may be just about to make it its own.
+        || (guard.is_some() && there.is_stale(world, &parent));
+    if !may_remove {
+        return Err(Error::NotOwner { path: name.path().to_owned(), whose: there.describe() });
+    }
+    there.check_content(world, name)?;
+    drop(Hidden::withdraw(world, &parent, name)?);
+    if let Some(owner) = there.owner() {
+        world.unpark(owner.nonce);
+    }
+    Ok(Unlocked::Removed)
+}
+
+/// A directory that stands at the lock's name, as it was read.
+struct LockDir<W: World> {
+    dir: W::Dir,
+    /// The content of `owner`; `None` in a plain script's directory.
+    text: Option<Vec<u8>>,
+}
+
+/// What stands at the name; `None` if nothing does.
+fn look<W: World>(world: &W, parent: &W::Dir, name: &Name) -> Result<Option<LockDir<W>>> {
+    let error = |errno| Error::system(name.path(), errno);
+    let dir = match world.open_dir_at(parent, name.last()) {
+        Ok(dir) => dir,
+        Err(Errno::ENOENT) => return Ok(None),
+        Err(Errno::ENOTDIR | Errno::ELOOP) => {
+            return Err(Error::damaged(name.path(), "not a lock: exists and is not a directory"));
+        }
+        Err(errno) => return Err(error(errno)),
+    };
+    let file = match world.open_file(&dir, OWNER.as_ref(), Access::Read) {
+        Ok(file) => file,
+        // A link or another thing of that name is not ours.
+        Err(Errno::ENOENT | Errno::ELOOP | Errno::ENXIO) => return Ok(Some(LockDir { dir, text: None })),
+        Err(errno) => return Err(error(errno)),
+    };
+    let mut text = vec![0; LONGEST];
+    // A directory of that name is not ours either.
+    let length = match world.read_at(&file, 0, &mut text) {
+        Ok(length) => length,
+        Err(Errno::EISDIR | Errno::ESPIPE) => return Ok(Some(LockDir { dir, text: None })),
+        Err(errno) => return Err(error(errno)),
+    };
+    text.truncate(length);
+    Ok(Some(LockDir { dir, text: Some(text) }))
+}
+
+impl<W: World> LockDir<W> {
+    fn owner(&self) -> Option<Owner> {
+        let line = self.text.as_ref()?.split(|&byte| byte == b'\n').next()?;
+        match LinkText::parse(line) {
+            LinkText::Ours(owner) => Some(owner),
+            _ => None,
+        }
+    }
+
+    fn is_stale(&self, world: &W, parent: &W::Dir) -> bool {
+        self.owner().is_some_and(|owner| is_owner_gone(world, parent, &owner))
+    }
+
+    fn describe(&self) -> String {
+        match self.owner() {
+            Some(owner) => format!("locked by {}", owner.describe()),
+            None => "locked by another program, without an owner".into(),
+        }
+    }
+
+    /// Refuses to take a directory apart that holds somebody's files.
+    fn check_content(&self, world: &W, name: &Name) -> Result<()> {
+        super::semaphore::check_only_parts(world, name, &self.dir, &[OWNER])
+    }
+}
+
+fn text_of<W: World>(world: &W, nonce: u32, program: &[u8]) -> Vec<u8> {
+    let mut text = format!("{}\n", Owner::new(&world.process(), nonce)).into_bytes();
+    text.extend(program.iter().take(LONGEST / 2).map(|byte| if byte.is_ascii_control() { b'?' } else { *byte }));
+    text.push(b'\n');
+    text
+}
+
+fn write_owner<W: World>(world: &W, dir: &W::Dir, part: &str, text: &[u8], name: &Name) -> Result<()> {
+    let part = OsStr::new(part);
+    let made = match world.open_file(dir, part, Access::CreateNew) {
+        // Remains of a process that died here.
+        Err(Errno::EEXIST) => world.unlink(dir, part).and_then(|()| world.open_file(dir, part, Access::CreateNew)),
+        made => made,
+    };
+    let written = made.and_then(|file| match world.write_at(&file, 0, text)? {
+        written if written == text.len() => Ok(()),
+        _ => Err(Errno::ENOSPC),
+    });
+    written.map_err(|errno| {
+        let _ = world.unlink(dir, part);
+        Error::system(name.path(), errno)
+    })
+}
