@@ -55,14 +55,11 @@ impl<'a> Spot<'a> {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Made {
     /// There was none; now ours. The mark of this NONCE lasts as long as the directory handle.
-    Fresh {
-        nonce: u32,
-    },
+    Fresh { nonce: u32 },
     /// It was a dead holder's; now ours, and what it protects may be half done.
-    TookOver {
-        nonce: u32,
-    },
-    Busy(Held),
+    TookOver { nonce: u32 },
+    /// Somebody has it; `None` if it was released between our try and our look.
+    Busy(Option<Held>),
 }
 
 /// Somebody's link, as it was read.
@@ -129,9 +126,7 @@ pub fn make<W: World>(world: &W, dir: &W::Dir, spot: Spot) -> Result<Made> {
         Ok(()) => Ok(Made::Fresh { nonce }),
         Err(Errno::EEXIST) => match read(world, dir, spot)? {
             Some(held) if is_stale(world, dir, &held) => take_over(world, dir, spot, held, nonce, &text),
-            Some(held) => Ok(Made::Busy(held)),
-            // Taken when we tried: an honest no, and a waiter tries again.
-            None => Ok(Made::Busy(Held { text: Vec::new(), by: LinkText::Foreign })),
+            held => Ok(Made::Busy(held)),
         },
         Err(errno) => Err(spot.error(errno)),
     }
@@ -161,8 +156,7 @@ fn take_over<W: World>(world: &W, dir: &W::Dir, spot: Spot, seen: Held, nonce: u
     };
     match read(world, dir, spot)? {
         Some(now) if now == seen && is_stale(world, dir, &now) => {}
-        Some(now) => return Ok(Made::Busy(now)),
-        None => return Ok(Made::Busy(seen)),
+        now => return Ok(Made::Busy(now)),
     }
     replace(world, dir, spot, text)?;
     Ok(Made::TookOver { nonce })

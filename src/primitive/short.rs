@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::link::{self, Held, Made, Spot};
 use super::wait::{Try, Waited, wait_for};
-use crate::base::{Deadline, Error, LinkText, Result};
+use crate::base::{Deadline, Error, LinkText, Result, Time};
 use crate::sys::{Awaited, World};
 
 /// Even a single try may wait so long for a short lock: it is no answer to its question.
@@ -46,7 +46,7 @@ pub fn lock<'a, W: World>(
         Deadline::Never => Deadline::Never,
         Deadline::At(time) => Deadline::At(time.max(start.after(GRACE))),
     };
-    let in_the_way = RefCell::new((None::<Held>, start));
+    let obstacle = RefCell::new(Obstacle { link: None, since: start });
     let waited = wait_for(
         world,
         deadline,
@@ -55,12 +55,15 @@ pub fn lock<'a, W: World>(
             let took_over = match link::make(world, dir, spot)? {
                 Made::Fresh { .. } => false,
                 Made::TookOver { .. } => true,
-                Made::Busy(held) => return in_the_way_since(world, &in_the_way, held, spot),
+                Made::Busy(held) => {
+                    obstacle.borrow_mut().look(held, world.now(), spot)?;
+                    return Ok(Try::Busy);
+                }
             };
             Ok(Try::Done(Short { world, dir, spot, took_over, _critical: critical }))
         },
         |waiter| {
-            let holder = in_the_way.borrow().0.as_ref().and_then(|held| held.holder(world));
+            let holder = obstacle.borrow().link.as_ref().and_then(|held| held.holder(world));
             Ok(world.arm(waiter, dir, spot.last(), Awaited::Removal, holder))
         },
     )?;
@@ -71,26 +74,26 @@ pub fn lock<'a, W: World>(
     })
 }
 
-/// Busy, unless the same plain link has been there for longer than any living peer holds it.
-fn in_the_way_since<W: World, T>(
-    world: &W,
-    seen: &RefCell<(Option<Held>, crate::base::Time)>,
-    held: Held,
-    spot: Spot,
-) -> Result<Try<T>> {
-    let now = world.now();
-    let (before, since) = seen.replace_with(|(before, since)| {
-        let since = if before.as_ref() == Some(&held) { *since } else { now };
-        (Some(held.clone()), since)
-    });
-    let is_same = before.as_ref() == Some(&held);
-    if is_same && matches!(held.by, LinkText::Plain(_)) && now.since(since) >= PATIENCE {
-        let what = format!(
-            "locked by {} for more than {} s; if it is dead, remove this link by hand",
-            held.describe(),
-            PATIENCE.as_secs()
-        );
-        return Err(Error::damaged(spot.path(), what));
+/// The link in the way, and since when it has been the same.
+struct Obstacle {
+    link: Option<Held>,
+    since: Time,
+}
+
+impl Obstacle {
+    /// An error if the same plain link has been there for longer than any living peer holds it.
+    fn look(&mut self, link: Option<Held>, now: Time, spot: Spot) -> Result<()> {
+        if self.link != link {
+            *self = Obstacle { link, since: now };
+        }
+        match &self.link {
+            Some(held) if matches!(held.by, LinkText::Plain(_)) && now.since(self.since) >= PATIENCE => {
+                let (who, seconds) = (held.describe(), PATIENCE.as_secs());
+                let what =
+                    format!("locked by {who} for more than {seconds} s; if it is dead, remove this link by hand");
+                Err(Error::damaged(spot.path(), what))
+            }
+            _ => Ok(()),
+        }
     }
-    Ok(Try::Busy)
 }
