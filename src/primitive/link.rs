@@ -152,7 +152,7 @@ fn fresh_nonce<W: World>(world: &W) -> u32 {
 #[cold]
 fn take_over<W: World>(world: &W, dir: &W::Dir, spot: Spot, seen: Held, nonce: u32, text: &str) -> Result<Made> {
     let Some(_guard) = world.try_guard(dir) else {
-        return Ok(Made::Busy(seen));
+        return Ok(Made::Busy(Some(seen)));
     };
     match read(world, dir, spot)? {
         Some(now) if now == seen && is_stale(world, dir, &now) => {}
