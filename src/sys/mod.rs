@@ -3,7 +3,22 @@
 //!
 //! [`Local`] is the real thing. The simulated world of the tests is the other implementation.
 
+mod clock;
+mod descriptor;
+mod dir;
+mod files;
+#[cfg(test)]
+mod forked;
+mod guard;
 mod local;
+mod mark;
+mod process;
+mod random;
+#[cfg(test)]
+mod scratch;
+mod signals;
+mod wait;
+mod watch;
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;

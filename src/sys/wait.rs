@@ -1,0 +1,147 @@
+//! A place in a wait: an event plus a capped re-check, never one alone.
+//!
+//! Events are a watch on the awaited inode and the end of its holder. Where a watch cannot be had (a file system that
+//! others change too, no inotify instance left, no `/proc`) the re-checks come sooner: silently slower, never wrong.
+//!
+//! No wake-up is lost: with all signals blocked bash is asked whether it has one to look at, then `ppoll` sleeps with the
+//! signals as they were.
+
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::rc::Rc;
+use std::time::Duration;
+
+use nix::poll::{PollFd, PollFlags};
+use nix::sys::time::TimeSpec;
+
+use super::clock;
+use super::dir::Dir;
+use super::process::open_pidfd;
+use super::signals::Blocked;
+use super::watch::{Watch, Watches};
+use super::{Armed, Awaited, Errno, Stat, Wake};
+use crate::base::{Deadline, Process, Time};
+
+/// The longest sleep without looking.
+const RECHECK: Duration = Duration::from_secs(1);
+/// The first one where no event can be had.
+const FIRST_RECHECK: Duration = Duration::from_millis(10);
+
+#[derive(Debug)]
+pub struct Waiter {
+    watches: Rc<Watches>,
+    watch: Option<Watch>,
+    /// Of the holder, until it has ended.
+    holder: Option<OwnedFd>,
+    /// The holder whose end was heard. A zombie would be heard again and again.
+    ended: Option<u32>,
+    armed_for: Option<u32>,
+    /// Without a watch: what was there, and how long to sleep until looking again.
+    seen: Option<Stat>,
+    pause: Duration,
+}
+
+/// What a sleep needs to know of the rest of the process.
+pub struct Sleep<'a> {
+    /// Has bash a signal to look at?
+    pub pending: fn() -> bool,
+    pub random: &'a dyn Fn() -> u64,
+}
+
+impl Waiter {
+    pub fn new(watches: Rc<Watches>) -> Waiter {
+        Waiter { watches, watch: None, holder: None, ended: None, armed_for: None, seen: None, pause: FIRST_RECHECK }
+    }
+
+    pub fn arm(
+        &mut self,
+        dir: &Dir,
+        name: &OsStr,
+        awaited: Awaited,
+        holder: Option<u32>,
+        process: impl FnOnce() -> Process,
+    ) -> Armed {
+        self.holder = holder.filter(|&pid| self.ended != Some(pid)).and_then(|pid| open_pidfd(pid).ok());
+        self.armed_for = holder;
+        // The new watch before the old one goes: for the same inode they are one.
+        let watch = dir.is_local().then(|| self.watches.add(dir, name, awaited, &process()).ok()).flatten();
+        self.watch = watch;
+        if self.watch.is_some() {
+            return Armed::Ready;
+        }
+        match dir.stat_at(name) {
+            // Also how a missing /proc looks to the watch, hence the question here.
+            Err(Errno::ENOENT) => Armed::Gone,
+            seen => {
+                self.look_sooner_after_change(seen.ok());
+                Armed::Ready
+            }
+        }
+    }
+
+    /// A lock that changes hands is worth looking at sooner than one that is just held.
+    fn look_sooner_after_change(&mut self, now: Option<Stat>) {
+        if self.seen != now {
+            self.pause = FIRST_RECHECK;
+        }
+        self.seen = now;
+    }
+
+    pub fn sleep(&mut self, deadline: Deadline, of: &Sleep) -> Wake {
+        let until = clock::now().after(self.next_pause((of.random)()));
+        let wake = self.sleep_until(deadline.or_at(until), of.pending);
+        match wake {
+            // A signal that came with the end of the time is bash's first.
+            Wake::Recheck | Wake::Event if (of.pending)() => Wake::Interrupted,
+            Wake::Recheck if deadline.has_passed(clock::now()) => Wake::Deadline,
+            wake => wake,
+        }
+    }
+
+    /// With a watch nearly the longest, without one growing; not the same for everybody, lest all look at once.
+    fn next_pause(&mut self, random: u64) -> Duration {
+        let pause = if self.watch.is_some() { RECHECK } else { self.pause };
+        self.pause = (self.pause * 3 / 2).min(RECHECK);
+        // Between three quarters and all of it.
+        pause - (pause / 4).mul_f64(random as f64 / u64::MAX as f64)
+    }
+
+    fn sleep_until(&mut self, until: Time, pending: fn() -> bool) -> Wake {
+        loop {
+            if self.watch.as_ref().is_some_and(Watch::is_heard) {
+                return Wake::Event;
+            }
+            let left = until.since(clock::now());
+            if left.is_zero() {
+                return Wake::Recheck;
+            }
+            let blocked = Blocked::all();
+            if pending() {
+                return Wake::Interrupted;
+            }
+            let has_holder_ended = self.poll(&blocked, left);
+            drop(blocked);
+            if has_holder_ended {
+                self.holder = None;
+                self.ended = self.armed_for;
+                return Wake::Event;
+            }
+            if pending() {
+                return Wake::Interrupted;
+            }
+        }
+    }
+
+    /// Sleeps for `left`, until something is to be read, or a signal. Is it the holder's end?
+    fn poll(&self, blocked: &Blocked, left: Duration) -> bool {
+        self.watches.with_fd(|inotify| {
+            let inotify = inotify.filter(|_| self.watch.is_some());
+            let mut fds = Vec::with_capacity(2);
+            fds.extend(self.holder.as_ref().map(|holder| PollFd::new(holder.as_fd(), PollFlags::POLLIN)));
+            fds.extend(inotify.map(|fd| PollFd::new(fd, PollFlags::POLLIN)));
+            // Errors too mean: look again. That of a signal, and there are no others with these arguments.
+            let _ = blocked.poll(&mut fds, TimeSpec::from_duration(left));
+            self.holder.is_some() && fds[0].any().unwrap_or(true)
+        })
+    }
+}
