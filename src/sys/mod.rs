@@ -27,6 +27,7 @@ pub use nix::errno::Errno;
 
 use crate::base::{Deadline, Process, Time};
 pub use local::Local;
+pub use signals::Blocked;
 
 pub type Sys<T> = std::result::Result<T, Errno>;
 

@@ -1,0 +1,173 @@
+/* The entry of every builtin: the only frames of ours that bash's long jumps may cross.
+
+   A call is a loop of short Rust steps. A step that meets a signal returns INTERRUPTED, with no Rust frame left on the
+   stack; then bash runs its traps from here, and may jump away for good: exit, return, a failing command under set -e,
+   Ctrl-C at a prompt. For that case, from the first interruption on, an unwind frame makes bash call leave().
+
+   bash jumps first and unwinds afterwards, so what leave() needs is on the heap. */
+
+#include <signal.h>
+#include <stddef.h>
+
+typedef struct word_list WORD_LIST;
+typedef int builtin_function (WORD_LIST *);
+
+/* bash; symbols.txt has the list with versions. */
+extern volatile sig_atomic_t terminating_signal;
+extern volatile sig_atomic_t interrupt_state;
+extern int trapped_signal_received;
+extern int breaking;
+extern int continuing;
+extern int loop_level;
+extern char *this_command_name;
+extern void *current_builtin;
+extern builtin_function *this_shell_builtin;
+extern void check_signals_and_traps (void);
+extern void begin_unwind_frame (char *);
+extern void run_unwind_frame (char *);
+extern void add_unwind_protect (void (*) (void *), void *);
+extern int evalstring (char *, const char *, int);
+
+#define SEVAL_NOHIST 0x004
+
+/* The beginning of the Rust side's record of a call. The first three are signals that bash leaves set when it has
+   looked after them: they must not interrupt the next step at once, again and again. */
+struct call
+{
+  int seen_terminating;
+  int seen_interrupt;
+  int seen_trapped;
+  int outer_loop_level;		/* -1 outside of a loop of ours */
+};
+
+/* What a step returns besides a status. */
+enum { INTERRUPTED = -1, EVALUATE = -2 };
+
+/* Rust. */
+extern void interlock_loaded (int script);
+extern struct call *interlock_begin (int builtin);
+extern int interlock_step (struct call *, WORD_LIST *);
+extern char *interlock_command (struct call *);
+extern void interlock_end (struct call *);
+
+/* `$$`. Weak, since the tests of the core link this file into programs that are not bash. */
+extern int dollar_dollar_pid __attribute__ ((weak));
+
+/* The start time of `$$` is needed, and it may be dead when the first builtin is called in a background subshell. */
+__attribute__ ((constructor)) static void
+loaded (void)
+{
+  if (&dollar_dollar_pid != NULL)
+    interlock_loaded (dollar_dollar_pid);
+}
+
+static int
+is_trapped (void)
+{
+  return *(volatile int *) &trapped_signal_received;
+}
+
+/* Has bash a signal to look at that it has not seen? */
+int
+interlock_has_news (const struct call *call)
+{
+  return (terminating_signal && !call->seen_terminating) || (interrupt_state && !call->seen_interrupt)
+	 || (is_trapped () && !call->seen_trapped);
+}
+
+static void
+leave (void *argument)
+{
+  struct call *call = argument;
+
+  if (call->outer_loop_level >= 0)
+    loop_level = call->outer_loop_level;
+  interlock_end (call);
+}
+
+/* Runs what is due. A signal that comes while a trap runs is noticed by looking again; what is set after three looks is
+   not going to be served now. */
+static void
+look_after_signals (struct call *call)
+{
+  char *name = this_command_name;
+  void *builtin = current_builtin;
+  builtin_function *function = this_shell_builtin;
+  int looks = 0;
+
+  do
+    check_signals_and_traps ();
+  while (++looks < 3 && (terminating_signal || interrupt_state || is_trapped ()));
+
+  call->seen_terminating = terminating_signal;
+  call->seen_interrupt = interrupt_state;
+  call->seen_trapped = is_trapped ();
+
+  /* The commands of a trap have changed what error messages name. */
+  this_command_name = name;
+  current_builtin = builtin;
+  this_shell_builtin = function;
+}
+
+/* The loop of queue_foreach; break and continue as in a loop of the shell. */
+static int
+evaluate (struct call *call)
+{
+  char *command;
+  int status = 0;
+
+  call->outer_loop_level = loop_level++;
+  while (status == 0 && (command = interlock_command (call)) != NULL)
+    {
+      status = evalstring (command, NULL, SEVAL_NOHIST);
+      if (breaking)
+	{
+	  breaking--;
+	  break;
+	}
+      if (continuing && --continuing)
+	break;
+    }
+  return status != 0;
+}
+
+static int
+run (int builtin, WORD_LIST *words)
+{
+  static char frame[] = "interlock";
+  struct call *call = interlock_begin (builtin);
+  int is_framed = 0;
+  int status;
+
+  while ((status = interlock_step (call, words)) < 0)
+    {
+      if (!is_framed)
+	{
+	  begin_unwind_frame (frame);
+	  add_unwind_protect (leave, call);
+	  is_framed = 1;
+	}
+      if (status == EVALUATE)
+	{
+	  status = evaluate (call);
+	  break;
+	}
+      look_after_signals (call);
+      if (breaking || continuing)
+	{
+	  status = 1;
+	  break;
+	}
+    }
+
+  if (is_framed)
+    run_unwind_frame (frame);
+  else
+    leave (call);
+  return status;
+}
+
+#define ENTRY(name, index) \
+  int interlock_##name (WORD_LIST *words) { return run (index, words); }
+
+#include "entries.inc"

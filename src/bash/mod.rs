@@ -1,0 +1,236 @@
+//! bash as the host: the only code that names a symbol of it.
+//!
+//! bash finds `NAME_struct` and calls the entry of entry.c, which calls the steps below. A step owns what it opens and
+//! drops it before it returns, no Rust frame is ever under a jump of bash's, and a trap may call any builtin between two
+//! steps of another.
+
+mod ffi;
+mod streams;
+mod variables;
+
+use std::cell::Cell;
+use std::ffi::{CString, OsStr, c_char, c_int};
+use std::os::fd::OwnedFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+use std::{panic, ptr};
+
+use bash_builtins::Args;
+use bash_builtins::ffi::{BashBuiltin, WordList, flags};
+
+use crate::base::{Result, Time};
+use crate::command::{self, Builtin, Call, Moved, Outcome, Shell, TABLE, Target};
+use crate::sys::{Local, Sys, World};
+
+/// What a step returns besides a status; see entry.c.
+const INTERRUPTED: c_int = -1;
+const EVALUATE: c_int = -2;
+
+/// A call, from its first step until bash has left it for good. C sees the head.
+#[repr(C)]
+struct Record {
+    head: Head,
+    builtin: &'static Builtin,
+    call: Call,
+    /// By pointer, so that nothing that is reached from loading names a symbol of bash's.
+    has_news: unsafe extern "C" fn(*const Head) -> c_int,
+    /// When the present step began.
+    stepped: Time,
+}
+
+/// `struct call` of entry.c.
+#[repr(C)]
+pub struct Head {
+    seen_terminating: c_int,
+    seen_interrupt: c_int,
+    seen_trapped: c_int,
+    outer_loop_level: c_int,
+}
+
+thread_local! {
+    /// bash has one thread. Never dropped: its destructors would run when bash is half gone.
+    static WORLD: Cell<Option<&'static Local>> = const { Cell::new(None) };
+    /// The call whose step is running.
+    static CURRENT: Cell<*const Record> = const { Cell::new(ptr::null()) };
+}
+
+/// From the constructor in entry.c, with `$$`.
+#[unsafe(no_mangle)]
+extern "C" fn interlock_loaded(script: c_int) {
+    panic::set_hook(Box::new(|_| {}));
+    let _ = catch_unwind(|| {
+        let local = Local::new(script.unsigned_abs()).with_pending(is_pending);
+        WORLD.set(Some(Box::leak(Box::new(local))));
+    });
+}
+
+fn world() -> &'static Local {
+    WORLD.get().expect("made when the plugin was loaded")
+}
+
+/// Has bash something to look at? Also true from time to time if it has left a signal unserved, since then a new one of
+/// the same kind cannot be told from it.
+fn is_pending() -> bool {
+    // SAFETY: the record of the running step, see `interlock_step`.
+    let Some(record) = (unsafe { CURRENT.get().as_ref() }) else { return false };
+    let Head { seen_terminating, seen_interrupt, seen_trapped, .. } = record.head;
+    let has_left_some = (seen_terminating | seen_interrupt | seen_trapped) != 0;
+    // SAFETY: entry.c only reads the head.
+    (unsafe { (record.has_news)(&record.head) } != 0)
+        || (has_left_some && world().now().since(record.stepped) >= Duration::from_secs(1))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn interlock_begin(index: c_int) -> *mut Record {
+    Box::into_raw(Box::new(Record {
+        head: Head { seen_terminating: 0, seen_interrupt: 0, seen_trapped: 0, outer_loop_level: -1 },
+        builtin: &TABLE[index as usize],
+        call: Call::default(),
+        has_news: ffi::interlock_has_news,
+        stepped: Time(0),
+    }))
+}
+
+/// One step: the status, or INTERRUPTED, or EVALUATE.
+///
+/// # Safety
+///
+/// `record` is from [`interlock_begin`] and not ended; `words` is the list that bash has called the builtin with.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn interlock_step(record: *mut Record, words: *const WordList) -> c_int {
+    CURRENT.set(record);
+    let end = catch_unwind(AssertUnwindSafe(|| {
+        // SAFETY: valid as promised, and used by nobody else during the step but for reading its head.
+        let (builtin, call) = unsafe {
+            (*record).stepped = world().now();
+            ((*record).builtin, &mut (*record).call)
+        };
+        // SAFETY: bash's own list, which outlives the step.
+        let mut args = unsafe { Args::new(words) };
+        let words: Vec<&[u8]> = args.raw_arguments().map(|word| word.to_bytes()).collect();
+        command::run(world(), &mut Bash, call, builtin, &words)
+    }));
+    CURRENT.set(ptr::null());
+    match end {
+        Ok(Ok(Outcome::Done)) => 0,
+        Ok(Ok(Outcome::No)) => 1,
+        Ok(Ok(Outcome::Interrupted)) => INTERRUPTED,
+        Ok(Ok(Outcome::Evaluate)) => EVALUATE,
+        Ok(Err(error)) => {
+            Bash.warn(&error.message());
+            c_int::from(error.status())
+        }
+        Err(panic) => {
+            let what = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
+            Bash.warn(format!("internal error: {}", what.unwrap_or("unknown")).as_bytes());
+            3
+        }
+    }
+}
+
+/// After EVALUATE: the next command, for bash to free; NULL after the last.
+///
+/// # Safety
+///
+/// `record` is from [`interlock_begin`] and not ended.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn interlock_command(record: *mut Record) -> *mut c_char {
+    let command = catch_unwind(AssertUnwindSafe(|| {
+        // SAFETY: valid as promised, and used by nobody else now.
+        unsafe { (*record).call.next_command() }
+    }));
+    let Ok(Some(command)) = command else { return ptr::null_mut() };
+    // SAFETY: a fresh place for the command and its NUL, of the allocator that bash frees with; bash's or libc's, both
+    // calls find the same.
+    unsafe {
+        let copy: *mut c_char = libc::malloc(command.len() + 1).cast();
+        if !copy.is_null() {
+            ptr::copy_nonoverlapping(command.as_ptr(), copy.cast(), command.len());
+            *copy.add(command.len()) = 0;
+        }
+        copy
+    }
+}
+
+/// bash leaves the call, by returning or by a jump. No symbol of bash's is used here.
+///
+/// # Safety
+///
+/// `record` is from [`interlock_begin`], not ended, and not used any more.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn interlock_end(record: *mut Record) {
+    // SAFETY: made by Box, given back once.
+    let record = unsafe { Box::from_raw(record) };
+    let _ = catch_unwind(AssertUnwindSafe(|| command::abandon(world(), record.call)));
+}
+
+/// This shell.
+struct Bash;
+
+impl Shell for Bash {
+    fn refuses(&self, target: Target<'_>) -> Option<&'static str> {
+        variables::refuses(target)
+    }
+
+    fn assign(&mut self, target: Target<'_>, values: &[Vec<u8>]) -> Result<()> {
+        match target {
+            Target::Scalar(name) => variables::set(name, &values[0]),
+            Target::Array(name) => variables::set_array(name, values),
+        }
+    }
+
+    fn unset(&mut self, target: Target<'_>) {
+        variables::unset(target.name());
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Sys<Moved> {
+        streams::write(bytes, is_pending)
+    }
+
+    fn open(&mut self, path: &OsStr) -> Sys<OwnedFd> {
+        streams::open_for_reading(path)
+    }
+
+    fn read(&mut self, file: Option<&OwnedFd>, buffer: &mut [u8]) -> Sys<Moved> {
+        streams::read(file, buffer, is_pending)
+    }
+
+    fn warn(&mut self, line: &[u8]) {
+        let line: Vec<u8> = line.iter().copied().filter(|&byte| byte != 0).collect();
+        if let Ok(line) = CString::new(line) {
+            // SAFETY: the format takes one C string.
+            unsafe { ffi::builtin_error(c"%s".as_ptr(), line.as_ptr()) };
+        }
+    }
+
+    fn rescue(&mut self, item: &[u8]) {
+        streams::write_error(item);
+    }
+}
+
+/// What bash looks up by name. It writes into the structure, so it is mutable.
+macro_rules! builtin {
+    ($structure:ident, $entry:ident, $name:literal, $usage:literal, $help:literal) => {
+        const _: () = {
+            unsafe extern "C" {
+                safe fn $entry(words: *const WordList) -> c_int;
+            }
+            // bash uses the first string only; the array ends in NULL.
+            struct Help([*const c_char; 2]);
+            // SAFETY: constant.
+            unsafe impl Sync for Help {}
+            static HELP: Help = Help([$help.as_ptr(), ptr::null()]);
+            #[unsafe(no_mangle)]
+            static mut $structure: BashBuiltin = BashBuiltin {
+                name: $name.as_ptr(),
+                function: $entry,
+                flags: flags::BUILTIN_ENABLED,
+                long_doc: HELP.0.as_ptr(),
+                short_doc: $usage.as_ptr(),
+                handle: ptr::null(),
+            };
+        };
+    };
+}
+
+include!(concat!(env!("OUT_DIR"), "/structures.rs"));

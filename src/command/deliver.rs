@@ -1,0 +1,132 @@
+//! Delivery of results: to a variable, an array or standard output; and back to the queue if that fails, so that
+//! nothing is lost.
+//!
+//! A target is checked before the call does anything and again right before delivery: a trap during a wait may have
+//! changed it. A failed call leaves it unset. Writing to a pipe may be interrupted by a signal; the rest waits in the
+//! [`Call`](super::Call), and if the shell does not come back the item goes to the head of the queue, from where it is
+//! delivered whole once more.
+
+use super::words::printable;
+use super::{Call, Carried, Context, Moved, Outcome, Shell, Target};
+use crate::base::{Error, Result};
+use crate::primitive::wait::Waited;
+use crate::sys::{Errno, World};
+
+/// Items on their way out.
+pub struct Delivery {
+    items: Vec<Vec<u8>>,
+    /// The first item has got the newline it is printed with.
+    is_line: bool,
+    /// How much of the line is written.
+    written: usize,
+}
+
+impl Delivery {
+    pub fn of(items: Vec<Vec<u8>>) -> Delivery {
+        Delivery { items, is_line: false, written: 0 }
+    }
+}
+
+/// A text to standard output, all of it.
+pub fn print<S: Shell>(shell: &mut S, call: &mut Call, text: Vec<u8>) -> Result<Outcome> {
+    let mut delivery = match std::mem::take(&mut call.carried) {
+        Carried::Delivering(delivery) => delivery,
+        _ => Delivery::of(vec![text]),
+    };
+    match write_all(shell, &mut delivery)? {
+        Moved::Bytes(_) => Ok(Outcome::Done),
+        Moved::Interrupted => {
+            call.carried = Carried::Delivering(delivery);
+            Ok(Outcome::Interrupted)
+        }
+    }
+}
+
+fn write_all<S: Shell>(shell: &mut S, delivery: &mut Delivery) -> Result<Moved> {
+    let failed = |errno| Error::system("standard output", errno);
+    let Some(text) = delivery.items.first() else { return Ok(Moved::Bytes(0)) };
+    while delivery.written < text.len() {
+        match shell.write(&text[delivery.written..]).map_err(failed)? {
+            Moved::Bytes(0) => return Err(failed(Errno::EIO)),
+            Moved::Bytes(count) => delivery.written += count,
+            Moved::Interrupted => return Ok(Moved::Interrupted),
+        }
+    }
+    Ok(Moved::Bytes(delivery.written))
+}
+
+impl<'a, W: World, S: Shell> Context<'a, W, S> {
+    /// The value of `-v`, if given and fit to be assigned.
+    pub(super) fn scalar_target(&self) -> Result<Option<Target<'a>>> {
+        self.checked(self.words.value(b'v').map(Target::Scalar))
+    }
+
+    fn checked(&self, target: Option<Target<'a>>) -> Result<Option<Target<'a>>> {
+        match target.and_then(|target| Some((target, self.shell.refuses(target)?))) {
+            None => Ok(target),
+            Some((target, why)) => Err(Error::Usage(format!("{}: {why}", printable(target.name())))),
+        }
+    }
+
+    /// Leaves `target` unset if the call has failed.
+    pub(super) fn unset_unless_done(&mut self, target: Option<Target<'_>>, end: Result<Outcome>) -> Result<Outcome> {
+        if let (Some(target), Ok(Outcome::No) | Err(_)) = (target, &end)
+            && self.shell.refuses(target).is_none()
+        {
+            self.shell.unset(target);
+        }
+        end
+    }
+
+    pub(super) fn deliver_number<T: ToString>(
+        &mut self,
+        end: Result<Waited<T>>,
+        target: Option<Target<'_>>,
+    ) -> Result<Outcome> {
+        let end = match end {
+            Ok(Waited::Done(number)) => self.deliver(Delivery::of(vec![number.to_string().into_bytes()]), target),
+            Ok(Waited::TimedOut) => Ok(Outcome::No),
+            Ok(Waited::Interrupted) => Ok(Outcome::Interrupted),
+            Err(error) => Err(error),
+        };
+        self.unset_unless_done(target, end)
+    }
+
+    pub(super) fn deliver(&mut self, mut delivery: Delivery, target: Option<Target<'_>>) -> Result<Outcome> {
+        let end = match target {
+            Some(target) => self.assign(&delivery.items, target).map(|()| Moved::Bytes(0)),
+            None => self.write_line(&mut delivery),
+        };
+        match end {
+            Ok(Moved::Bytes(_)) => Ok(Outcome::Done),
+            Ok(Moved::Interrupted) => {
+                self.call.carried = Carried::Delivering(delivery);
+                Ok(Outcome::Interrupted)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn assign(&mut self, items: &[Vec<u8>], target: Target<'_>) -> Result<()> {
+        let failed = |why: &str| Err(Error::damaged(printable(target.name()), why));
+        if let Some(why) = self.shell.refuses(target) {
+            return failed(why);
+        }
+        if items.iter().any(|item| item.contains(&0)) {
+            return failed("an item with a NUL byte does not fit into a variable");
+        }
+        self.shell.assign(target, items)
+    }
+
+    /// The item and one newline.
+    fn write_line(&mut self, delivery: &mut Delivery) -> Result<Moved> {
+        if !delivery.is_line
+            && let Some(item) = delivery.items.first_mut()
+        {
+            item.try_reserve_exact(1).map_err(|_| Error::system("standard output", Errno::ENOMEM))?;
+            item.push(b'\n');
+            delivery.is_line = true;
+        }
+        write_all(self.shell, delivery)
+    }
+}

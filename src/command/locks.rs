@@ -1,0 +1,39 @@
+//! mutex_* and wmutex_*.
+
+use super::{Context, Outcome, Shell, outcome};
+use crate::base::{Name, Result, Timeout};
+use crate::primitive::mutex::{self, Unlocked};
+use crate::primitive::wmutex;
+use crate::sys::{Inherit, World};
+
+impl<W: World, S: Shell> Context<'_, W, S> {
+    pub(super) fn mutex_lock(&mut self, timeout: Option<Timeout>) -> Result<Outcome> {
+        let (name, deadline) = (self.link()?, self.deadline(timeout)?);
+        let inherit = if self.words.has(b'c') { Inherit::Nobody } else { Inherit::Programs };
+        mutex::lock(self.world, &name, deadline, inherit).map(outcome)
+    }
+
+    pub(super) fn mutex_unlock(&mut self) -> Result<Outcome> {
+        mutex::unlock(self.world, &self.link()?, self.words.has(b'f')).map(unlocked)
+    }
+
+    pub(super) fn wmutex_lock(&mut self, timeout: Option<Timeout>) -> Result<Outcome> {
+        let (name, deadline) = (self.link()?, self.deadline(timeout)?);
+        wmutex::lock(self.world, &name, deadline).map(outcome)
+    }
+
+    pub(super) fn wmutex_unlock(&mut self) -> Result<Outcome> {
+        wmutex::unlock(self.world, &self.link()?).map(unlocked)
+    }
+
+    fn link(&self) -> Result<Name> {
+        Name::of_link(self.words.operands[0])
+    }
+}
+
+fn unlocked(end: Unlocked) -> Outcome {
+    match end {
+        Unlocked::Removed => Outcome::Done,
+        Unlocked::NotLocked => Outcome::No,
+    }
+}
