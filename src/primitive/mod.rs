@@ -6,6 +6,7 @@ pub mod dirlock;
 mod hidden;
 pub mod link;
 pub mod mutex;
+pub mod queue;
 pub mod semaphore;
 mod short;
 pub mod wait;

@@ -116,7 +116,7 @@ pub fn destroy<W: World>(world: &W, name: &Name, force: bool) -> Result<Waited<(
 }
 
 /// Nothing is ever created in a directory that is something else.
-fn check_is_semaphore<W: World>(world: &W, name: &Name, dir: &W::Dir) -> Result<()> {
+pub fn check_is_semaphore<W: World>(world: &W, name: &Name, dir: &W::Dir) -> Result<()> {
     match world.stat_at(dir, COUNTER.as_ref()) {
         Ok(_) => Ok(()),
         Err(Errno::ENOENT) => Err(Error::damaged(name.path(), "not a semaphore")),
@@ -264,7 +264,7 @@ impl<W: World> Count<'_, W> {
     /// Removes a peer's claim on the last token when it has not moved for too long. `seen` carries what was there at the
     /// last look.
     #[cold]
-    fn heal_old_claim(&mut self, seen: &mut Option<Claim>) -> Result<bool> {
+    pub fn heal_old_claim(&mut self, seen: &mut Option<Claim>) -> Result<bool> {
         let link = if self.value > 0 { self.gate()? } else { None };
         let Some(link) = link else {
             *seen = None;
@@ -281,6 +281,11 @@ impl<W: World> Count<'_, W> {
             return Ok(false);
         }
         self.open_gate().map(|()| true)
+    }
+
+    /// Of the counter, for *changed or not*.
+    pub fn stat(&self) -> Result<Stat> {
+        self.semaphore.counter.stat()
     }
 
     /// Sees that `waitlock` is there. False if it is a peer's claim.

@@ -27,6 +27,8 @@ pub use nix::errno::Errno;
 
 use crate::base::{Deadline, Process, Time};
 pub use local::Local;
+#[cfg(test)]
+pub use scratch::Scratch;
 pub use signals::Blocked;
 
 pub type Sys<T> = std::result::Result<T, Errno>;
