@@ -55,9 +55,20 @@ unsafe extern "C" {
     // void builtin_error (const char *, ...);
     pub fn builtin_error(format: *const c_char, ...);
 
+    // char *dollar_vars[10]; $0 to $9
+    pub static mut dollar_vars: [*mut c_char; 10];
+    // int interactive;
+    pub static mut interactive: c_int;
+    // int default_buffered_input; the descriptor that a script is read from
+    pub static mut default_buffered_input: c_int;
+    // int fd_is_bash_input (int);
+    pub fn fd_is_bash_input(fd: c_int) -> c_int;
+    // int sync_buffered_stream (int); gives back what was read ahead
+    pub fn sync_buffered_stream(fd: c_int) -> c_int;
+
     // entry.c
     pub fn interlock_has_news(call: *const super::Head) -> c_int;
 
     // stdio.h
-    pub static stdout: *mut libc::FILE;
+    pub static mut stdout: *mut libc::FILE;
 }

@@ -9,7 +9,7 @@ mod streams;
 mod variables;
 
 use std::cell::Cell;
-use std::ffi::{CString, OsStr, c_char, c_int};
+use std::ffi::{CStr, CString, OsStr, c_char, c_int};
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -193,6 +193,14 @@ impl Shell for Bash {
 
     fn read(&mut self, file: Option<&OwnedFd>, buffer: &mut [u8]) -> Sys<Moved> {
         streams::read(file, buffer, is_pending)
+    }
+
+    fn program(&self) -> Vec<u8> {
+        // SAFETY: NULL or a C string, copied at once.
+        unsafe {
+            let name = ffi::dollar_vars[0];
+            if name.is_null() { Vec::new() } else { CStr::from_ptr(name).to_bytes().to_vec() }
+        }
     }
 
     fn warn(&mut self, line: &[u8]) {

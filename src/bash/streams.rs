@@ -40,9 +40,22 @@ pub fn write(bytes: &[u8], is_pending: impl Fn() -> bool) -> Sys<Moved> {
 
 /// Reads from `file` or standard input.
 pub fn read(file: Option<&OwnedFd>, buffer: &mut [u8], is_pending: impl Fn() -> bool) -> Sys<Moved> {
+    if file.is_none() {
+        give_back_read_ahead();
+    }
     // SAFETY: as above.
     let input = file.map_or_else(|| unsafe { BorrowedFd::borrow_raw(libc::STDIN_FILENO) }, AsFd::as_fd);
     when_ready(input, PollFlags::POLLIN, is_pending, || nix::unistd::read(input, buffer))
+}
+
+/// A script that comes from standard input is shared with us, as with `read`.
+fn give_back_read_ahead() {
+    // SAFETY: plain variables of bash, and calls that only seek.
+    unsafe {
+        if ffi::interactive == 0 && ffi::default_buffered_input >= 0 && ffi::fd_is_bash_input(libc::STDIN_FILENO) != 0 {
+            ffi::sync_buffered_stream(ffi::default_buffered_input);
+        }
+    }
 }
 
 /// All of it, as far as it goes; there is nobody left to hear of an error.

@@ -6,9 +6,10 @@
 //! [`Call`](super::Call), and if the shell does not come back the item goes to the head of the queue, from where it is
 //! delivered whole once more.
 
-use super::words::printable;
+use super::words::{printable, usage};
 use super::{Call, Carried, Context, Moved, Outcome, Shell, Target};
-use crate::base::{Error, Result};
+use crate::base::{Error, Name, Result};
+use crate::primitive::queue;
 use crate::primitive::wait::Waited;
 use crate::sys::{Errno, World};
 
@@ -19,11 +20,26 @@ pub struct Delivery {
     is_line: bool,
     /// How much of the line is written.
     written: usize,
+    /// The queue they were taken from; `None` if nothing was taken.
+    taken_from: Option<Name>,
 }
 
 impl Delivery {
-    pub fn of(items: Vec<Vec<u8>>) -> Delivery {
-        Delivery { items, is_line: false, written: 0 }
+    pub fn of(items: Vec<Vec<u8>>, taken_from: Option<Name>) -> Delivery {
+        Delivery { items, is_line: false, written: 0, taken_from }
+    }
+
+    /// Undoes the taking. Gives the items back with the error if they could not be put back.
+    pub fn put_back<W: World>(
+        mut self,
+        world: &W,
+        notes: &mut queue::Notes,
+    ) -> std::result::Result<(), (Vec<Vec<u8>>, Error)> {
+        let Some(queue) = self.taken_from else { return Ok(()) };
+        if self.is_line {
+            self.items[0].pop();
+        }
+        queue::put_back(world, &queue, &self.items, notes).map_err(|error| (self.items, error))
     }
 }
 
@@ -31,7 +47,7 @@ impl Delivery {
 pub fn print<S: Shell>(shell: &mut S, call: &mut Call, text: Vec<u8>) -> Result<Outcome> {
     let mut delivery = match std::mem::take(&mut call.carried) {
         Carried::Delivering(delivery) => delivery,
-        _ => Delivery::of(vec![text]),
+        _ => Delivery::of(vec![text], None),
     };
     match write_all(shell, &mut delivery)? {
         Moved::Bytes(_) => Ok(Outcome::Done),
@@ -61,6 +77,13 @@ impl<'a, W: World, S: Shell> Context<'a, W, S> {
         self.checked(self.words.value(b'v').map(Target::Scalar))
     }
 
+    pub(super) fn any_target(&self) -> Result<Option<Target<'a>>> {
+        match (self.words.value(b'v'), self.words.value(b'a')) {
+            (Some(_), Some(_)) => Err(usage(self.builtin, "-v and -a exclude each other")),
+            (scalar, array) => self.checked(scalar.map(Target::Scalar).or(array.map(Target::Array))),
+        }
+    }
+
     fn checked(&self, target: Option<Target<'a>>) -> Result<Option<Target<'a>>> {
         match target.and_then(|target| Some((target, self.shell.refuses(target)?))) {
             None => Ok(target),
@@ -84,12 +107,23 @@ impl<'a, W: World, S: Shell> Context<'a, W, S> {
         target: Option<Target<'_>>,
     ) -> Result<Outcome> {
         let end = match end {
-            Ok(Waited::Done(number)) => self.deliver(Delivery::of(vec![number.to_string().into_bytes()]), target),
+            Ok(Waited::Done(number)) => self.deliver(Delivery::of(vec![number.to_string().into_bytes()], None), target),
             Ok(Waited::TimedOut) => Ok(Outcome::No),
             Ok(Waited::Interrupted) => Ok(Outcome::Interrupted),
             Err(error) => Err(error),
         };
         self.unset_unless_done(target, end)
+    }
+
+    /// Goes on with a delivery that was interrupted.
+    pub(super) fn carried_delivery(&mut self) -> Option<Delivery> {
+        match std::mem::take(&mut self.call.carried) {
+            Carried::Delivering(delivery) => Some(delivery),
+            other => {
+                self.call.carried = other;
+                None
+            }
+        }
     }
 
     pub(super) fn deliver(&mut self, mut delivery: Delivery, target: Option<Target<'_>>) -> Result<Outcome> {
@@ -103,7 +137,10 @@ impl<'a, W: World, S: Shell> Context<'a, W, S> {
                 self.call.carried = Carried::Delivering(delivery);
                 Ok(Outcome::Interrupted)
             }
-            Err(error) => Err(error),
+            Err(error) => {
+                self.return_items(delivery);
+                Err(error)
+            }
         }
     }
 
@@ -128,5 +165,16 @@ impl<'a, W: World, S: Shell> Context<'a, W, S> {
             delivery.is_line = true;
         }
         write_all(self.shell, delivery)
+    }
+
+    /// The last resort is standard error.
+    #[cold]
+    fn return_items(&mut self, delivery: Delivery) {
+        if let Err((items, error)) = delivery.put_back(self.world, &mut self.notes) {
+            self.shell.warn(&error.message());
+            for item in items {
+                self.shell.rescue(&item);
+            }
+        }
     }
 }

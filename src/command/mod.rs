@@ -7,15 +7,17 @@
 
 mod deliver;
 mod help;
+mod input;
 mod locks;
+mod queues;
 mod semaphores;
 mod shell;
 mod table;
 mod words;
 
 use crate::base::{Deadline, Name, Result, Time, Timeout};
-use crate::primitive::Created;
 use crate::primitive::wait::Waited;
+use crate::primitive::{Created, queue};
 use crate::sys::World;
 pub use shell::{Moved, Shell, Target};
 pub use table::{Action, Builtin, Opt, TABLE};
@@ -46,7 +48,9 @@ pub struct Call {
 enum Carried {
     #[default]
     Nothing,
+    Reading(input::Reading),
     Delivering(deliver::Delivery),
+    Foreach(queues::Foreach),
 }
 
 impl Call {
@@ -57,7 +61,10 @@ impl Call {
 
     /// After [`Outcome::Evaluate`]: the next command, a line for the shell.
     pub fn next_command(&mut self) -> Option<Vec<u8>> {
-        None
+        match &mut self.carried {
+            Carried::Foreach(foreach) => foreach.next_command(),
+            _ => None,
+        }
     }
 }
 
@@ -74,25 +81,21 @@ pub fn run<W: World, S: Shell>(
         Asked::Call(words) => words,
     };
     let start = call.start(world);
-    let mut context = Context { world, shell, call, builtin, words, start };
-    match builtin.action {
-        Action::MutexTrylock => context.mutex_lock(Some(Timeout::Once)),
-        Action::MutexLock => context.mutex_lock(None),
-        Action::MutexUnlock => context.mutex_unlock(),
-        Action::WmutexTrylock => context.wmutex_lock(Some(Timeout::Once)),
-        Action::WmutexLock => context.wmutex_lock(None),
-        Action::WmutexUnlock => context.wmutex_unlock(),
-        Action::SemInit => context.sem_init(),
-        Action::SemWait => context.sem_wait(None),
-        Action::SemTrywait => context.sem_wait(Some(Timeout::Once)),
-        Action::SemPost => context.sem_post(),
-        Action::SemPeek => context.sem_peek(),
-        Action::SemDestroy => context.sem_destroy(),
+    let mut context = Context { world, shell, call, builtin, words, start, notes: Vec::new() };
+    let end = context.act();
+    for note in std::mem::take(&mut context.notes) {
+        context.shell.warn(&note.message());
     }
+    end
 }
 
 /// The shell leaves the call for good: what was taken and not delivered goes back.
-pub fn abandon<W: World>(_world: &W, _call: Call) {}
+pub fn abandon<W: World>(world: &W, call: Call) {
+    if let Carried::Delivering(delivery) = call.carried {
+        // There is nobody left to tell.
+        let _ = delivery.put_back(world, &mut Vec::new());
+    }
+}
 
 /// What the commands of all families work with.
 struct Context<'a, W, S> {
@@ -102,9 +105,41 @@ struct Context<'a, W, S> {
     builtin: &'static Builtin,
     words: Words<'a>,
     start: Time,
+    /// What the user has to know although the call went on.
+    notes: queue::Notes,
 }
 
 impl<W: World, S: Shell> Context<'_, W, S> {
+    fn act(&mut self) -> Result<Outcome> {
+        match self.builtin.action {
+            Action::MutexTrylock => self.mutex_lock(Some(Timeout::Once)),
+            Action::MutexLock => self.mutex_lock(None),
+            Action::MutexUnlock => self.mutex_unlock(),
+            Action::WmutexTrylock => self.wmutex_lock(Some(Timeout::Once)),
+            Action::WmutexLock => self.wmutex_lock(None),
+            Action::WmutexUnlock => self.wmutex_unlock(),
+            Action::SemInit => self.sem_init(),
+            Action::SemWait => self.sem_wait(None),
+            Action::SemTrywait => self.sem_wait(Some(Timeout::Once)),
+            Action::SemPost => self.sem_post(),
+            Action::SemPeek => self.sem_peek(),
+            Action::SemDestroy => self.sem_destroy(),
+            Action::QueueInit => self.queue_init(),
+            Action::QueuePut => self.queue_put(),
+            Action::QueueGet => self.queue_get(),
+            Action::QueuePeek => self.queue_peek(),
+            Action::QueueLen => self.queue_len(),
+            Action::QueueForeach => self.queue_foreach(),
+            Action::QueueDestroy => self.queue_destroy(),
+            Action::DirlockTrylock => self.dirlock_lock(Some(Timeout::Once)),
+            Action::DirlockLock => self.dirlock_lock(None),
+            Action::DirlockUnlock => self.dirlock_unlock(),
+            Action::BakeryTrylock => self.bakery_lock(Some(Timeout::Once)),
+            Action::BakeryLock => self.bakery_lock(None),
+            Action::BakeryUnlock => self.bakery_unlock(),
+        }
+    }
+
     fn directory(&self) -> Result<Name> {
         Name::of_directory(self.words.operands[0])
     }
@@ -136,3 +171,6 @@ fn created(end: Created) -> Outcome {
 fn find(name: &str) -> &'static Builtin {
     TABLE.iter().find(|builtin| builtin.name == name).expect("a builtin of the table")
 }
+
+#[cfg(test)]
+mod tests;

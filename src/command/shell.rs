@@ -42,6 +42,8 @@ pub trait Shell {
     fn open(&mut self, path: &OsStr) -> Sys<OwnedFd>;
     /// Reads from `file`, from standard input if it is `None`.
     fn read(&mut self, file: Option<&OwnedFd>, buffer: &mut [u8]) -> Sys<Moved>;
+    /// `$0`.
+    fn program(&self) -> Vec<u8>;
     /// One line on standard error, in the shell's form.
     fn warn(&mut self, line: &[u8]);
     /// An item that has no other place left, to standard error as it is.

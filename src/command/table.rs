@@ -17,6 +17,19 @@ pub enum Action {
     SemPost,
     SemPeek,
     SemDestroy,
+    QueueInit,
+    QueuePut,
+    QueueGet,
+    QueuePeek,
+    QueueLen,
+    QueueForeach,
+    QueueDestroy,
+    DirlockTrylock,
+    DirlockLock,
+    DirlockUnlock,
+    BakeryTrylock,
+    BakeryLock,
+    BakeryUnlock,
 }
 
 pub struct Builtin {
@@ -221,5 +234,180 @@ Peers that use the pure-bash functions can leave -1 behind; it means no token.",
         details: "Only the script that made it may; waiters end with status 3.",
         statuses: &[("0", "removed"), NOT_OWNER, ERROR],
         example: "sem_destroy ./slots",
+    },
+    Builtin {
+        name: "queue_init",
+        action: Action::QueueInit,
+        synopsis: "NAME",
+        operands: operands(1, 1),
+        options: &[],
+        summary: "Make a queue",
+        details: "NAME becomes a directory.",
+        statuses: &[("0", "made"), ("1", "NAME exists already"), USAGE, ERROR],
+        example: "queue_init ./jobs",
+    },
+    Builtin {
+        name: "queue_put",
+        action: Action::QueuePut,
+        synopsis: "NAME ITEM... | queue_put -f FILE NAME",
+        operands: operands(1, usize::MAX),
+        options: &[with_value(b'f', "FILE", "put the whole of FILE as one item; - is standard input")],
+        summary: "Append items to a queue",
+        details: "\
+Items are any bytes, and several are appended together. Everything after NAME
+is data: queue_put ./jobs -n stores -n.",
+        statuses: &[("0", "all are in the queue"), USAGE, ("3", "system error or damaged queue; none is in the queue")],
+        example: "find . -name '*.png' | queue_put -f - ./jobs",
+    },
+    Builtin {
+        name: "queue_get",
+        action: Action::QueueGet,
+        synopsis: "[-v VAR | -a ARRAY -n MAX] NAME [TIMEOUT]",
+        operands: operands(1, 2),
+        options: &[
+            INTO_VARIABLE,
+            with_value(b'a', "ARRAY", "store up to MAX items that are there in ARRAY"),
+            with_value(b'n', "MAX", "how many items at most"),
+        ],
+        summary: "Take the oldest item of a queue, waiting while it is empty",
+        details: "\
+Without -v and -a the item and a newline are printed. An item that cannot be
+delivered goes back to the head of the queue.
+TIMEOUT is in seconds, decimals allowed: omitted or negative waits for ever,
+0 tries once. Traps run while it waits.",
+        statuses: &[
+            ("0", "taken"),
+            ("1", "timed out"),
+            USAGE,
+            ("3", "system error or damaged queue, or not delivered"),
+        ],
+        example: "while queue_get -v job ./jobs 10; do run_job \"$job\"; done",
+    },
+    Builtin {
+        name: "queue_peek",
+        action: Action::QueuePeek,
+        synopsis: "[-v VAR | -a ARRAY] NAME",
+        operands: operands(1, 1),
+        options: &[INTO_VARIABLE, with_value(b'a', "ARRAY", "store all items in ARRAY")],
+        summary: "Look at the oldest item of a queue without taking it",
+        details: "",
+        statuses: &[("0", "told"), ("1", "the queue is empty"), USAGE, ERROR],
+        example: "queue_peek -v next ./jobs",
+    },
+    Builtin {
+        name: "queue_len",
+        action: Action::QueueLen,
+        synopsis: "[-v VAR] NAME",
+        operands: operands(1, 1),
+        options: &[INTO_VARIABLE],
+        summary: "Tell the number of items in a queue",
+        details: "",
+        statuses: &[("0", "told"), USAGE, ERROR],
+        example: "queue_len -v backlog ./jobs",
+    },
+    Builtin {
+        name: "queue_foreach",
+        action: Action::QueueForeach,
+        synopsis: "NAME COMMAND [ARG...]",
+        operands: operands(2, usize::MAX),
+        options: &[],
+        summary: "Run a command for each item in a queue, taking none",
+        details: "\
+Runs COMMAND ITEM ARG... for the items that are there at the beginning, oldest
+first, in this shell and with the queue unlocked, so COMMAND may use the queue.
+A status other than 0 ends the loop, and so do break and return.",
+        statuses: &[("0", "COMMAND succeeded for all items"), ("1", "COMMAND failed"), USAGE, ERROR],
+        example: "queue_foreach ./jobs printf '%s\\n'",
+    },
+    Builtin {
+        name: "queue_destroy",
+        action: Action::QueueDestroy,
+        synopsis: "[-f] NAME",
+        operands: operands(1, 1),
+        options: &[FORCE_DESTROY],
+        summary: "Remove a queue and the items in it",
+        details: "Only the script that made it may; waiters end with status 3.",
+        statuses: &[("0", "removed"), NOT_OWNER, ERROR],
+        example: "queue_destroy ./jobs",
+    },
+    Builtin {
+        name: "dirlock_trylock",
+        action: Action::DirlockTrylock,
+        synopsis: "[-c] NAME",
+        operands: operands(1, 1),
+        options: &[CLOSE],
+        summary: "Lock a lock directory if it is free",
+        details: "\
+The lock excludes scripts that lock with mkdir NAME. It is held while this
+process, or a program it starts meanwhile, lives; a dead holder's lock counts
+as free, a directory made by mkdir alone does not.",
+        statuses: &[("0", "locked"), ("1", "somebody holds it"), USAGE, ERROR],
+        example: "dirlock_trylock /run/lock/backup.d || return",
+    },
+    Builtin {
+        name: "dirlock_lock",
+        action: Action::DirlockLock,
+        synopsis: "[-c] NAME [TIMEOUT]",
+        operands: operands(1, 2),
+        options: &[CLOSE],
+        summary: "Lock a lock directory, waiting while somebody holds it",
+        details: "\
+The lock excludes scripts that lock with mkdir NAME. It is held while this
+process, or a program it starts meanwhile, lives; a dead holder's lock is taken
+over, a directory made by mkdir alone is not.
+TIMEOUT is in seconds, decimals allowed: omitted or negative waits for ever,
+0 tries once. Traps run while it waits.",
+        statuses: &[("0", "locked"), ("1", "timed out"), USAGE, ERROR],
+        example: "dirlock_lock /run/lock/backup.d 60 || return",
+    },
+    Builtin {
+        name: "dirlock_unlock",
+        action: Action::DirlockUnlock,
+        synopsis: "[-f] NAME",
+        operands: operands(1, 1),
+        options: &[FORCE_UNLOCK],
+        summary: "Unlock a lock directory",
+        details: "\
+Any subshell of the script that locked it may unlock it. The lock of a dead
+holder is removed, too.",
+        statuses: &[("0", "unlocked"), ("1", "it was not locked"), NOT_OWNER, ERROR],
+        example: "dirlock_unlock /run/lock/backup.d",
+    },
+    Builtin {
+        name: "bakery_trylock",
+        action: Action::BakeryTrylock,
+        synopsis: "DIR",
+        operands: operands(1, 1),
+        options: &[],
+        summary: "Enter a bakery if nobody is before us",
+        details: "DIR is the directory of the tickets; it is made if it is missing.",
+        statuses: &[("0", "entered"), ("1", "somebody is before us"), USAGE, ERROR],
+        example: "bakery_trylock ./bakery || return",
+    },
+    Builtin {
+        name: "bakery_lock",
+        action: Action::BakeryLock,
+        synopsis: "DIR [TIMEOUT]",
+        operands: operands(1, 2),
+        options: &[],
+        summary: "Enter a bakery: first come, first served",
+        details: "\
+Lamport's bakery is a fair lock. DIR is the directory of the tickets; it is made
+if it is missing. A trap that runs meanwhile costs the place in the line.
+TIMEOUT is in seconds, decimals allowed: omitted or negative waits for ever,
+0 tries once. Traps run while it waits.",
+        statuses: &[("0", "entered"), ("1", "timed out"), USAGE, ERROR],
+        example: "bakery_lock ./bakery && { serve; bakery_unlock ./bakery; }",
+    },
+    Builtin {
+        name: "bakery_unlock",
+        action: Action::BakeryUnlock,
+        synopsis: "DIR",
+        operands: operands(1, 1),
+        options: &[],
+        summary: "Leave a bakery",
+        details: "Any subshell of the script that entered it may leave it.",
+        statuses: &[("0", "left"), ("1", "nobody was inside"), NOT_OWNER, ERROR],
+        example: "bakery_unlock ./bakery",
     },
 ];

@@ -150,6 +150,11 @@ mod tests {
             ("mutex_lock", &["--", "-c"], "-c"),
             ("mutex_lock", &["-"], "-"),
             ("mutex_lock", &["-cc", ""], "c=|c=|"),
+            ("queue_put", &["q", "-n", "--", "--help"], "q|-n|--|--help"),
+            ("queue_put", &["-f", "-", "q"], "f=-|q"),
+            ("queue_get", &["-vx", "q"], "v=x|q"),
+            ("queue_get", &["-v", "x", "-v", "--", "q"], "v=x|v=--|q"),
+            ("queue_get", &["-a", "x", "-n", "3", "--", "-q", "0"], "a=x|n=3|-q|0"),
             ("mutex_lock", &["-c", "--help", "m"], "help"),
         ] {
             assert_eq!(asked(name, words).as_deref(), Ok(expected), "{name} {words:?}");
