@@ -67,7 +67,7 @@ impl World for Local {
     }
 
     fn random(&self) -> u64 {
-        self.random.draw()
+        self.random.draw(self.identity.process().pid)
     }
 
     fn critical(&self) -> Blocked {

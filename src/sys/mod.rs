@@ -7,6 +7,7 @@ mod clock;
 mod descriptor;
 mod dir;
 mod files;
+mod fork;
 #[cfg(test)]
 mod forked;
 mod guard;

@@ -10,8 +10,9 @@ use nix::fcntl::{OFlag, open};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::kill;
 use nix::sys::stat::Mode;
-use nix::unistd::{Pid, getpid, getppid, read};
+use nix::unistd::{Pid, getpid, read};
 
+use super::fork::ForkWitness;
 use super::{Errno, Sys};
 use crate::base::Process;
 
@@ -22,14 +23,15 @@ pub struct Identity {
     place: Option<u32>,
     script: u32,
     script_start: u64,
-    /// (pid, parent, start) as last seen. A fork changes the first two; a reused pid has another parent.
-    own: Cell<(Pid, Pid, u64)>,
+    /// Pid and start time, as long as the witness knows of no fork.
+    own: Cell<(u32, u64)>,
+    witness: ForkWitness,
 }
 
 impl Identity {
     pub fn new(script: u32) -> Identity {
-        let nobody = Pid::from_raw(0);
-        let mut identity = Identity { place: place(), script, script_start: 0, own: Cell::new((nobody, nobody, 0)) };
+        let witness = ForkWitness::new();
+        let mut identity = Identity { place: place(), script, script_start: 0, own: Cell::new((0, 0)), witness };
         identity.script_start = identity.start_of_script();
         identity
     }
@@ -47,19 +49,12 @@ impl Identity {
     }
 
     pub fn process(&self) -> Process {
-        let (pid, parent) = (getpid(), getppid());
-        let (known_pid, known_parent, mut start) = self.own.get();
-        if (pid, parent) != (known_pid, known_parent) {
-            start = own_start();
-            self.own.set((pid, parent, start));
+        if !self.witness.is_same_process() {
+            self.own.set((std::process::id(), own_start()));
+            self.witness.swear();
         }
-        Process {
-            place: self.place.unwrap_or(0),
-            pid: pid.as_raw().unsigned_abs(),
-            start,
-            script: self.script,
-            script_start: self.script_start,
-        }
+        let (pid, start) = self.own.get();
+        Process { place: self.place.unwrap_or(0), pid, start, script: self.script, script_start: self.script_start }
     }
 
     pub fn is_alive(&self, pid: u32, start: u64) -> bool {

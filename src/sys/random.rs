@@ -14,10 +14,10 @@ pub struct Random {
 }
 
 impl Random {
-    pub fn draw(&self) -> u64 {
+    pub fn draw(&self, pid: u32) -> u64 {
         let count = self.count.get();
         self.count.set(count.wrapping_add(1));
-        self.key.hash_one((std::process::id(), clock::now().0, count))
+        self.key.hash_one((pid, clock::now().0, count))
     }
 }
 
@@ -28,8 +28,8 @@ mod tests {
     #[test]
     fn a_forked_child_draws_its_own() {
         let random = Random::default();
-        let child = super::super::forked::in_child(|| random.draw().to_string());
-        assert_ne!(child, random.draw().to_string());
-        assert_ne!(random.draw(), random.draw());
+        let child = super::super::forked::in_child(|| random.draw(2).to_string());
+        assert_ne!(child, random.draw(1).to_string());
+        assert_ne!(random.draw(1), random.draw(1));
     }
 }
