@@ -31,7 +31,7 @@ use super::mutex::open_parent;
 use super::short;
 use super::wait::{Try, Waited, wait_for};
 use crate::base::{Deadline, Error, LinkText, Name, Owner, Result, Time};
-use crate::sys::{Armed, Awaited, Errno, Stat, World};
+use crate::sys::{Armed, Awaited, Errno, Rule, Stat, World};
 
 const COUNTLOCK: &str = "countlock";
 const WAITLOCK: &str = "waitlock";
@@ -242,7 +242,9 @@ impl<W: World> Count<'_, W> {
             return self.change(sum);
         }
         // Should we die after writing, ours is known for a crash's remains; a plain one would be a peer's claim.
-        if !matches!(self.gate()?, Some(Held { by: LinkText::Ours(_), .. })) {
+        if self.world().keeps(Rule::GateReplacedFirst)
+            && !matches!(self.gate()?, Some(Held { by: LinkText::Ours(_), .. }))
+        {
             link::replace(self.world(), self.dir(), self.spot(WAITLOCK), &signature(self.world()))?;
         }
         self.change(sum)?;

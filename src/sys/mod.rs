@@ -15,6 +15,7 @@ mod local;
 mod mark;
 mod process;
 mod random;
+mod rule;
 #[cfg(test)]
 mod scratch;
 mod signals;
@@ -28,6 +29,7 @@ pub use nix::errno::Errno;
 
 use crate::base::{Deadline, Process, Time};
 pub use local::Local;
+pub use rule::Rule;
 #[cfg(test)]
 pub use scratch::Scratch;
 pub use signals::Blocked;
@@ -125,6 +127,10 @@ pub trait World {
     fn now(&self) -> Time;
     fn random(&self) -> u64;
     fn critical(&self) -> Self::Critical;
+    /// Always true but in a world that searches for what a protocol without the rule would do.
+    fn keeps(&self, _rule: Rule) -> bool {
+        true
+    }
 
     // Directories.
 
