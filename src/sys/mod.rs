@@ -17,7 +17,7 @@ mod process;
 mod random;
 mod rule;
 #[cfg(test)]
-mod scratch;
+pub(crate) mod scratch;
 mod signals;
 mod wait;
 mod watch;
