@@ -115,7 +115,7 @@ program it starts meanwhile, lives; a dead holder's lock is taken over.
 TIMEOUT is in seconds, decimals allowed: omitted or negative waits for ever,
 0 tries once. Traps run while it waits.",
         statuses: &[("0", "locked"), ("1", "timed out"), USAGE, ERROR],
-        example: "mutex_lock /run/lock/backup 2.5 && { backup; mutex_unlock /run/lock/backup; }",
+        example: "mutex_lock ./lock 2.5 && { change_things; mutex_unlock ./lock; }",
     },
     Builtin {
         name: "mutex_unlock",
@@ -155,7 +155,7 @@ Used backwards it is a signal: one locks it twice, another unlocks it.
 TIMEOUT is in seconds, decimals allowed: omitted or negative waits for ever,
 0 tries once. Traps run while it waits.",
         statuses: &[("0", "locked"), ("1", "timed out"), USAGE, ERROR],
-        example: "wmutex_lock ./gate; worker & wmutex_lock ./gate   # until worker unlocks it",
+        example: "wmutex_lock ./gate; worker & wmutex_lock ./gate   # worker unlocks it",
     },
     Builtin {
         name: "wmutex_unlock",
@@ -220,7 +220,7 @@ TIMEOUT is in seconds, decimals allowed: omitted or negative waits for ever,
         options: &[INTO_VARIABLE],
         summary: "Tell the count of a semaphore",
         details: "\
-Peers that use the pure-bash functions can leave -1 behind; it means no token.",
+Peers that use the pure-bash functions can leave -1 behind: no token.",
         statuses: &[("0", "told"), USAGE, ERROR],
         example: "sem_peek -v free ./slots",
     },
@@ -254,8 +254,8 @@ Peers that use the pure-bash functions can leave -1 behind; it means no token.",
         options: &[with_value(b'f', "FILE", "put the whole of FILE as one item; - is standard input")],
         summary: "Append items to a queue",
         details: "\
-Items are any bytes, and several are appended together. Everything after NAME
-is data: queue_put ./jobs -n stores -n.",
+Items are any bytes, and several are appended together. Everything after
+NAME is data: queue_put ./jobs -n stores -n.",
         statuses: &[("0", "all are in the queue"), USAGE, ("3", "system error or damaged queue; none is in the queue")],
         example: "find . -name '*.png' | queue_put -f - ./jobs",
     },
@@ -313,8 +313,8 @@ TIMEOUT is in seconds, decimals allowed: omitted or negative waits for ever,
         options: &[],
         summary: "Run a command for each item in a queue, taking none",
         details: "\
-Runs COMMAND ITEM ARG... for the items that are there at the beginning, oldest
-first, in this shell and with the queue unlocked, so COMMAND may use the queue.
+Runs COMMAND ITEM ARG... for the items that are there at the beginning,
+oldest first, in this shell and without a lock, so COMMAND may use the queue.
 A status other than 0 ends the loop, and so do break and return.",
         statuses: &[("0", "COMMAND succeeded for all items"), ("1", "COMMAND failed"), USAGE, ERROR],
         example: "queue_foreach ./jobs printf '%s\\n'",
@@ -392,8 +392,8 @@ holder is removed, too.",
         options: &[],
         summary: "Enter a bakery: first come, first served",
         details: "\
-Lamport's bakery is a fair lock. DIR is the directory of the tickets; it is made
-if it is missing. A trap that runs meanwhile costs the place in the line.
+Lamport's bakery is a fair lock. DIR is the directory of the tickets; it is
+made if it is missing. A trap that runs meanwhile costs the place in the line.
 TIMEOUT is in seconds, decimals allowed: omitted or negative waits for ever,
 0 tries once. Traps run while it waits.",
         statuses: &[("0", "entered"), ("1", "timed out"), USAGE, ERROR],

@@ -203,7 +203,7 @@ fn the_help_is_as_bash_wants_it() {
         assert!(text.starts_with(builtin.summary), "{name}: `help -d` shows the first line");
         assert!(!text.starts_with('/'), "{name}: bash would open that file");
         for line in text.lines() {
-            assert!(line.len() <= 84 && line.trim_end() == line, "{name}: {line:?}");
+            assert!(line.len() <= 80 && line.trim_end() == line, "{name}: {line:?}");
         }
         for line in text.lines().skip(1).filter(|line| !line.is_empty()) {
             assert!(line.starts_with("    "), "{name}: {line:?}");

@@ -84,9 +84,11 @@ impl Dir {
 
     pub fn list(&self) -> Sys<Vec<OsString>> {
         // A description of its own, so that nobody's position in the directory is moved.
-        let mut names = nix::dir::Dir::openat(self, ".", OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;
+        let names = nix::dir::Dir::openat(self, ".", OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;
+        // Not by `iter`, which rewinds at its end: glibc's rewinddir needs a DIR aligned to 16 bytes, and the allocator of
+        // bash 4.4 and 5.0, which it is from there, aligns to 8.
         names
-            .iter()
+            .into_iter()
             .map(|entry| entry.map(|entry| OsStr::from_bytes(entry.file_name().to_bytes()).to_owned()))
             .filter(|name| !matches!(name, Ok(name) if name == "." || name == ".."))
             .collect()
