@@ -314,7 +314,7 @@ TIMEOUT is in seconds, decimals allowed: omitted or negative waits for ever,
         summary: "Run a command for each item in a queue, taking none",
         details: "\
 Runs COMMAND ITEM ARG... for the items that are there at the beginning,
-oldest first, in this shell and without a lock, so COMMAND may use the queue.
+oldest first, in this shell and without a lock: COMMAND may use the queue.
 A status other than 0 ends the loop, and so do break and return.",
         statuses: &[("0", "COMMAND succeeded for all items"), ("1", "COMMAND failed"), USAGE, ERROR],
         example: "queue_foreach ./jobs printf '%s\\n'",
