@@ -339,8 +339,8 @@ A status other than 0 ends the loop, and so do break and return.",
         summary: "Lock a lock directory if it is free",
         details: "\
 The lock excludes scripts that lock with mkdir NAME. It is held while this
-process, or a program it starts meanwhile, lives; a dead holder's lock counts
-as free, a directory made by mkdir alone does not.",
+process, or a program it starts meanwhile, lives; a dead holder's lock
+counts as free, a directory made by mkdir alone does not.",
         statuses: &[("0", "locked"), ("1", "somebody holds it"), USAGE, ERROR],
         example: "dirlock_trylock /run/lock/backup.d || return",
     },
@@ -353,8 +353,8 @@ as free, a directory made by mkdir alone does not.",
         summary: "Lock a lock directory, waiting while somebody holds it",
         details: "\
 The lock excludes scripts that lock with mkdir NAME. It is held while this
-process, or a program it starts meanwhile, lives; a dead holder's lock is taken
-over, a directory made by mkdir alone is not.
+process, or a program it starts meanwhile, lives; a dead holder's lock is
+taken over, a directory made by mkdir alone is not.
 TIMEOUT is in seconds, decimals allowed: omitted or negative waits for ever,
 0 tries once. Traps run while it waits.",
         statuses: &[("0", "locked"), ("1", "timed out"), USAGE, ERROR],
@@ -393,7 +393,7 @@ holder is removed, too.",
         summary: "Enter a bakery: first come, first served",
         details: "\
 Lamport's bakery is a fair lock. DIR is the directory of the tickets; it is
-made if it is missing. A trap that runs meanwhile costs the place in the line.
+made if it is missing. A trap that runs meanwhile costs the place in line.
 TIMEOUT is in seconds, decimals allowed: omitted or negative waits for ever,
 0 tries once. Traps run while it waits.",
         statuses: &[("0", "entered"), ("1", "timed out"), USAGE, ERROR],
