@@ -1,34 +1,48 @@
 //! Keeping signals away for a moment, and sleeping without missing one.
 
+use std::cell::Cell;
+
 use nix::poll::{PollFd, ppoll};
 use nix::sys::signal::{SigSet, SigmaskHow, pthread_sigmask};
 use nix::sys::time::TimeSpec;
 
 use super::Sys;
 
+thread_local! {
+    /// The signals that were blocked before the outermost critical section of this thread.
+    static BEFORE: Cell<Option<SigSet>> = const { Cell::new(None) };
+}
+
 /// While it lives no signal is handled.
 #[derive(Debug)]
 pub struct Blocked {
-    before: SigSet,
+    is_outermost: bool,
 }
 
 impl Blocked {
     pub fn all() -> Blocked {
-        let mut before = SigSet::empty();
-        // Cannot fail with these arguments.
-        let _ = pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), Some(&mut before));
-        Blocked { before }
+        let is_outermost = BEFORE.get().is_none();
+        if is_outermost {
+            let mut before = SigSet::empty();
+            // Cannot fail with these arguments.
+            let _ = pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), Some(&mut before));
+            BEFORE.set(Some(before));
+        }
+        Blocked { is_outermost }
     }
 
-    /// Polls with the signals as they were before: one that is pending, or comes, ends it with EINTR.
+    /// Polls with the signals as they were before the outermost section: one that is pending, or comes, ends it with
+    /// EINTR. A section that has to wait for somebody must not be deaf to Ctrl-C.
     pub fn poll(&self, fds: &mut [PollFd], timeout: TimeSpec) -> Sys<i32> {
-        ppoll(fds, Some(timeout), Some(self.before))
+        ppoll(fds, Some(timeout), BEFORE.get())
     }
 }
 
 impl Drop for Blocked {
     fn drop(&mut self) {
-        let _ = pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&self.before), None);
+        if let Some(before) = self.is_outermost.then(|| BEFORE.take()).flatten() {
+            let _ = pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&before), None);
+        }
     }
 }
 
@@ -51,14 +65,15 @@ mod tests {
         // SAFETY: the handler only counts; no other test uses this signal.
         unsafe { sigaction(Signal::SIGURG, &action) }.unwrap();
         let blocked = Blocked::all();
-        {
-            let _inner = Blocked::all();
-            // To this thread.
-            raise(Signal::SIGURG).unwrap();
-        }
+        let inner = Blocked::all();
+        // To this thread.
+        raise(Signal::SIGURG).unwrap();
+        drop(inner);
         assert_eq!(HANDLED.load(Ordering::Relaxed), 0, "the inner section must not open the outer one");
-        let polled = blocked.poll(&mut [], TimeSpec::new(60, 0));
-        assert_eq!((polled, HANDLED.load(Ordering::Relaxed)), (Err(Errno::EINTR), 1));
+        let inner = Blocked::all();
+        let polled = inner.poll(&mut [], TimeSpec::new(60, 0));
+        assert_eq!((polled, HANDLED.load(Ordering::Relaxed)), (Err(Errno::EINTR), 1), "not deaf, not even inside");
+        drop(inner);
         raise(Signal::SIGURG).unwrap();
         assert_eq!(HANDLED.load(Ordering::Relaxed), 1);
         drop(blocked);
