@@ -42,7 +42,7 @@ use super::semaphore::{self, Count, Semaphore};
 use super::short;
 use super::wait::{Try, Waited, wait_for};
 use crate::base::{Deadline, Error, Name, Result};
-use crate::sys::{Access, Errno, World};
+use crate::sys::{Access, Errno, Stat, World};
 
 const MUTEX: &str = "mutex";
 const SEM: &str = "sem";
@@ -89,10 +89,14 @@ pub fn get<W: World>(
 ) -> Result<Waited<Vec<Vec<u8>>>> {
     let sem = semaphore_of(name)?;
     let mut patience = Patience::default();
+    let mut is_waiting = false;
     wait_for(
         world,
         deadline,
-        || locked(world, name, deadline, notes, |open| open.take(most as u64, &mut patience)),
+        || {
+            let look_first = std::mem::replace(&mut is_waiting, true);
+            locked_unless(look_first, world, name, deadline, notes, |open| open.take(most as u64, &mut patience))
+        },
         |waiter| Ok(Semaphore::open(world, &sem)?.arm(waiter)),
     )
 }
@@ -168,6 +172,19 @@ fn locked<W: World, T>(
     notes: &mut Notes,
     act: impl FnOnce(&mut Open<'_, '_, W>) -> Result<Try<T>>,
 ) -> Result<Try<T>> {
+    locked_unless(false, world, name, deadline, notes, act)
+}
+
+/// The same, but with `look_first` busy at once if the locks would be taken for nothing: waiters must not keep the disk
+/// and each other busy.
+fn locked_unless<W: World, T>(
+    look_first: bool,
+    world: &W,
+    name: &Name,
+    deadline: Deadline,
+    notes: &mut Notes,
+    act: impl FnOnce(&mut Open<'_, '_, W>) -> Result<Try<T>>,
+) -> Result<Try<T>> {
     let dir = world.open_dir(name.path()).map_err(|errno| Error::system(name.path(), errno))?;
     // Before the lock: nothing is created in a directory that is no queue.
     let sem_name = semaphore_of(name)?;
@@ -176,6 +193,9 @@ fn locked<W: World, T>(
         errno => Error::system(sem_name.path(), errno),
     })?;
     let semaphore = Semaphore::with_dir(world, &sem_name, sem_dir)?;
+    if look_first && is_idle(world, &dir, &semaphore) {
+        return Ok(Try::Busy);
+    }
     let mutex = match short::lock(world, &dir, Spot::inside(name, MUTEX), deadline)? {
         Try::Done(short) => short,
         Try::Busy => return Ok(Try::Busy),
@@ -188,6 +208,14 @@ fn locked<W: World, T>(
         }
         act(&mut Open { data, count, notes })
     })
+}
+
+/// Certainly no item, no token and nothing to repair.
+fn is_idle<W: World>(world: &W, dir: &W::Dir, semaphore: &Semaphore<'_, W>) -> bool {
+    let has_data = |stat: Stat| stat.length > 0;
+    world.stat_at(dir, MUTEX.as_ref()) == Err(Errno::ENOENT)
+        && !world.stat_at(dir, DATA.as_ref()).is_ok_and(has_data)
+        && semaphore.is_closed()
 }
 
 impl<W: World> Open<'_, '_, W> {
@@ -221,22 +249,26 @@ impl<W: World> Open<'_, '_, W> {
     fn take_items(&mut self, tokens: u64) -> Result<Taken> {
         let region = self.data.read_head(tokens)?;
         let error = |errno| Error::system(self.data.queue.inside(DATA), errno);
-        let mut decoded = Vec::new();
+        // Nothing is asked of memory any more once something is consumed.
+        let (mut items, mut lines) = (Vec::new(), Vec::new());
         for (start, line) in region.items() {
-            item::push(&mut decoded, (start, item::decode(line).map_err(error)?)).map_err(error)?;
+            let item = item::decode(line).map_err(error)?;
+            item::push(&mut lines, (start, item.is_some())).map_err(error)?;
+            if let Some(item) = item {
+                item::push(&mut items, item).map_err(error)?;
+            }
         }
-        let has_rejected = decoded.iter().any(|(_, item)| item.is_none());
+        if lines.is_empty() {
+            return Ok(Taken::default());
+        }
+        let has_rejected = items.len() < lines.len();
         if has_rejected {
             self.data.reject(&region, self.notes)?;
         }
-        if decoded.is_empty() {
-            return Ok(Taken { items: Vec::new(), left: 0, has_rejected });
-        }
         let consumed = self.data.consume(&region)?;
-        let lines = decoded.len();
-        decoded.retain(|&(start, _)| consumed.includes(start));
-        let left = (lines - decoded.len()) as u64;
-        Ok(Taken { items: decoded.into_iter().filter_map(|(_, item)| item).collect(), left, has_rejected })
+        let taken = lines.partition_point(|&(start, _)| consumed.includes(start));
+        items.truncate(lines[..taken].iter().filter(|(_, is_item)| *is_item).count());
+        Ok(Taken { items, left: (lines.len() - taken) as u64, has_rejected })
     }
 
     fn first_item(&mut self) -> Result<Option<Vec<u8>>> {
@@ -259,6 +291,7 @@ impl<W: World> Open<'_, '_, W> {
     }
 }
 
+#[derive(Default)]
 struct Taken {
     items: Vec<Vec<u8>>,
     /// Lines that could not be taken and are still live.

@@ -11,6 +11,7 @@
 //! with `#` is no item; no producer writes one.
 
 use super::data::{DATA, Data, PAGE, position};
+use super::item::with_room;
 use crate::base::{Error, Result};
 use crate::sys::{Errno, World};
 
@@ -91,6 +92,7 @@ impl<W: World> Data<'_, W> {
             return Ok(false);
         }
         if have == 0 {
+            region.bytes = with_room(PAGE).map_err(|errno| self.error(errno))?;
             // The search for the head has just read this block.
             region.bytes.extend_from_slice(self.rest_of_block(next)?);
         } else {
