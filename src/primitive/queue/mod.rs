@@ -204,6 +204,7 @@ fn locked_unless<W: World, T>(
     semaphore.with_count(deadline, |count| {
         let mut data = Data::open(world, name, &dir, notes)?;
         if mutex.took_over {
+            data.remove_new();
             post_missing(&mut data, count)?;
         }
         act(&mut Open { data, count, notes })
@@ -299,5 +300,7 @@ struct Taken {
     has_rejected: bool,
 }
 
+#[cfg(test)]
+mod crash_tests;
 #[cfg(test)]
 mod tests;

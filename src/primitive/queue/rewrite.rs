@@ -1,7 +1,8 @@
 //! Writing `data` anew as `data.new` and renaming it, for what cannot be done in place: giving back the space of what is
 //! consumed, and putting items before the head.
 //!
-//! The rename is the only step that others see. After a crash before it: a `data.new` that the next rewrite replaces.
+//! The rename is the only step that others see. After a crash before it: a `data.new`, which the next
+//! taker of `mutex` removes.
 
 use super::data::{DATA, Data, PAGE, write_all};
 use super::item::with_room;
@@ -32,14 +33,17 @@ impl<W: World> Data<'_, W> {
         self.rewrite(lines, head).map_err(|errno| self.error(errno))
     }
 
+    /// Removes what a rewriter that died has left.
+    pub fn remove_new(&self) {
+        let _ = self.world.unlink(self.dir, DATA_NEW.as_ref());
+    }
+
     /// Makes the data `front` and what stands from `start` on. This handle is of the old file then.
     fn rewrite(&self, front: &[u8], start: u64) -> Sys<()> {
         let new = self.create_new()?;
         self.fill_new(&new, front, start)
             .and_then(|()| self.world.rename(self.dir, DATA_NEW.as_ref(), self.dir, DATA.as_ref()))
-            .inspect_err(|_| {
-                let _ = self.world.unlink(self.dir, DATA_NEW.as_ref());
-            })
+            .inspect_err(|_| self.remove_new())
     }
 
     fn create_new(&self) -> Sys<W::File> {
