@@ -3,26 +3,29 @@
 //! On disk: a directory with one file `owner`: the identity line, then the program's name. A directory without that
 //! file belongs to a plain script and is never stale. The mark is on the directory that the lock stands in.
 //!
-//! - *lock*: prepare `.interlock-NONCE` with `owner` inside, its mark set; publish it under the lock's name, which must
-//!   not exist (never a plain rename: that replaces a plain script's empty directory).
-//! - *take over*: under the guard, the same `owner` and still stale: write a new `owner` beside the directory as
-//!   `.interlock`, rename it into the descriptor of the directory that was judged.
+//! - *lock*: under the guard, set the mark, prepare a hidden directory with `owner` inside, publish it under the lock's
+//!   name, which must not exist (never a plain rename: that replaces a plain script's empty directory).
+//! - *take over*: under the guard, the same `owner` and still stale: prepare a new `owner` in a hidden directory, rename it
+//!   into the descriptor of the directory that was judged.
 //! - *unlock*: under the guard, read `owner` again, rename the directory to its hidden name, then take it apart.
 //!
+//! Without the guard (another program keeps it for a second) locking is the same under another hidden name, there is no
+//! takeover, and unlocking gives back what it finds it took from somebody else.
+//!
 //! Invariant: our directory is never visible without its `owner`, coming or going.
-//! After a crash: a stale lock, a hidden directory or `.interlock`; the next takeover or preparation removes them. Where
-//! the file system cannot rename without replacing, the lock is made by `mkdir` and `owner` follows: a crash between
-//! the two leaves a bare directory, which a person must remove.
+//! After a crash: a stale lock or hidden remains, see [`super::hidden`]. Where the file system cannot rename without
+//! replacing, the lock is made by `mkdir` and `owner` follows: a crash between the two leaves a bare directory, which a
+//! person must remove.
 
 use std::ffi::OsStr;
 
 use super::Created;
-use super::hidden::{Hidden, remove_tree};
-use super::link::{Spot, TEMPORARY, is_owner_gone, set_mark};
+use super::hidden::{Hidden, exists, remove_tree, sweep};
+use super::link::{Spot, is_owner_gone, set_mark};
 use super::mutex::{Unlocked, open_parent};
 use super::wait::{Try, Waited, wait_for};
 use crate::base::{Deadline, Error, LinkText, Name, Owner, Result};
-use crate::sys::{Access, Armed, Awaited, Errno, Inherit, World};
+use crate::sys::{Access, Armed, Awaited, Errno, Inherit, Sys, World};
 
 const OWNER: &str = "owner";
 /// The identity line and the longest program name that is kept.
@@ -54,9 +57,22 @@ fn try_lock<W: World>(world: &W, name: &Name, program: &[u8], inherit: Inherit) 
 
 /// The NONCE of the lock we made, `None` if somebody was quicker.
 fn make<W: World>(world: &W, parent: &W::Dir, name: &Name, program: &[u8]) -> Result<Option<u32>> {
-    let hidden = Hidden::prepare(world, parent, name)?;
-    let nonce = hidden.nonce;
-    write_owner(world, &hidden.open()?, OWNER, &text_of(world, nonce, program), name)?;
+    let guard = match world.try_guard(parent) {
+        None => {
+            let guard = world.guard(parent);
+            // Whoever had it may have come for the same lock.
+            if exists(world, parent, name)? {
+                return Ok(None);
+            }
+            guard
+        }
+        guard => guard,
+    };
+    let _critical = world.critical();
+    let nonce = set_mark(world, parent, Spot::of(name))?;
+    let hidden = Hidden::prepare_with(world, parent, name, guard)?;
+    let dir = hidden.open()?;
+    write_owner(world, &dir, &text_of(world, nonce, program), name)?;
     match hidden.publish_exclusively() {
         Ok(Created::Made) => Ok(Some(nonce)),
         Ok(Created::Exists) => Ok(None),
@@ -78,7 +94,7 @@ fn make_in_sight<W: World>(world: &W, parent: &W::Dir, name: &Name, program: &[u
     let written = world
         .open_dir_at(parent, name.last())
         .map_err(|errno| Error::system(name.path(), errno))
-        .and_then(|dir| write_owner(world, &dir, OWNER, &text_of(world, nonce, program), name));
+        .and_then(|dir| write_owner(world, &dir, &text_of(world, nonce, program), name));
     match written {
         Ok(()) => Ok(Some(nonce)),
         Err(error) => {
@@ -96,19 +112,21 @@ fn take_over<W: World>(
     program: &[u8],
     seen: &LockDir<W>,
 ) -> Result<Option<u32>> {
-    let Some(_guard) = world.try_guard(parent) else { return Ok(None) };
+    let Some(guard) = world.try_guard(parent) else { return Ok(None) };
     let judged = match look(world, parent, name)? {
-        Some(judged) if judged.text == seen.text && judged.is_stale(world, parent) => judged,
+        Some(judged) if judged.says == seen.says && judged.is_stale(world, parent) => judged,
         _ => return Ok(None),
     };
+    let _critical = world.critical();
+    // Where one process was killed others may have been.
+    sweep(world, parent);
     let nonce = set_mark(world, parent, Spot::of(name))?;
-    let temporary = OsStr::new(TEMPORARY);
-    write_owner(world, parent, TEMPORARY, &text_of(world, nonce, program), name)?;
-    world.rename(parent, temporary, &judged.dir, OWNER.as_ref()).map_err(|errno| {
-        let _ = world.unlink(parent, temporary);
-        Error::system(name.path(), errno)
-    })?;
-    // An unlock that did not get the guard may have taken the directory away; then nothing was won.
+    let hidden = Hidden::prepare_with(world, parent, name, Some(guard))?;
+    let dir = hidden.open()?;
+    write_owner(world, &dir, &text_of(world, nonce, program), name)?;
+    let owner = OsStr::new(OWNER);
+    world.rename(&dir, owner, &judged.dir, owner).map_err(|errno| Error::system(name.path(), errno))?;
+    // An unlock that could not have the guard may have taken the directory away; then nothing was won.
     match look(world, parent, name)? {
         Some(now) if now.owner().is_some_and(|owner| owner.nonce == nonce) => Ok(Some(nonce)),
         _ => Ok(None),
@@ -127,16 +145,22 @@ fn arm<W: World>(world: &W, name: &Name, waiter: &mut W::Waiter) -> Result<Armed
 pub fn unlock<W: World>(world: &W, name: &Name, force: bool) -> Result<Unlocked> {
     let parent = open_parent(world, name)?;
     let guard = world.guard(&parent);
+    let is_guarded = guard.is_some();
     let Some(there) = look(world, &parent, name)? else { return Ok(Unlocked::NotLocked) };
-    let may_remove = force
-        || there.owner().is_some_and(|owner| owner.is_owned_by(&world.process(), |nonce| world.holds(nonce)))
-        // Without the guard a taker may be just about to make it its own.
-        || (guard.is_some() && there.is_stale(world, &parent));
-    if !may_remove {
+    if !force && !there.is_owned_by_script(world) && !(is_guarded && there.is_stale(world, &parent)) {
         return Err(Error::NotOwner { path: name.path().to_owned(), whose: there.describe() });
     }
     there.check_content(world, name)?;
-    drop(Hidden::withdraw(world, &parent, name)?);
+    let _critical = world.critical();
+    let hidden = Hidden::withdraw_with(world, &parent, name, guard)?;
+    // Without the guard it may have become somebody else's since it was read.
+    if !is_guarded && !(hidden.is(&there.dir) && read_owner(world, &there.dir).as_ref() == Ok(&there.says)) {
+        hidden.put_back();
+        return Ok(Unlocked::NotLocked);
+    }
+    // What fails here is tried again when `hidden` is dropped.
+    let _ = world.unlink(&there.dir, OWNER.as_ref());
+    drop(hidden);
     if let Some(owner) = there.owner() {
         world.unpark(owner.nonce);
     }
@@ -146,8 +170,17 @@ pub fn unlock<W: World>(world: &W, name: &Name, force: bool) -> Result<Unlocked>
 /// A directory that stands at the lock's name, as it was read.
 struct LockDir<W: World> {
     dir: W::Dir,
-    /// The content of `owner`; `None` in a plain script's directory.
-    text: Option<Vec<u8>>,
+    says: Says,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Says {
+    /// The content of `owner`.
+    Text(Vec<u8>),
+    /// There is no such file: a plain script's directory.
+    Nothing,
+    /// It may not be read: another user's.
+    Secret,
 }
 
 /// What stands at the name; `None` if nothing does.
@@ -161,27 +194,30 @@ fn look<W: World>(world: &W, parent: &W::Dir, name: &Name) -> Result<Option<Lock
         }
         Err(errno) => return Err(error(errno)),
     };
-    let file = match world.open_file(&dir, OWNER.as_ref(), Access::Read) {
-        Ok(file) => file,
-        // A link or another thing of that name is not ours.
-        Err(Errno::ENOENT | Errno::ELOOP | Errno::ENXIO) => return Ok(Some(LockDir { dir, text: None })),
-        Err(errno) => return Err(error(errno)),
-    };
+    let says = read_owner(world, &dir).map_err(error)?;
+    Ok(Some(LockDir { dir, says }))
+}
+
+fn read_owner<W: World>(world: &W, dir: &W::Dir) -> Sys<Says> {
     let mut text = vec![0; LONGEST];
-    // A directory of that name is not ours either.
-    let length = match world.read_at(&file, 0, &mut text) {
-        Ok(length) => length,
-        Err(Errno::EISDIR | Errno::ESPIPE) => return Ok(Some(LockDir { dir, text: None })),
-        Err(errno) => return Err(error(errno)),
-    };
-    text.truncate(length);
-    Ok(Some(LockDir { dir, text: Some(text) }))
+    match world.open_file(dir, OWNER.as_ref(), Access::Read).and_then(|file| world.read_at(&file, 0, &mut text)) {
+        Ok(length) => {
+            text.truncate(length);
+            Ok(Says::Text(text))
+        }
+        // A link, a directory or another thing of that name is not ours.
+        Err(Errno::ENOENT | Errno::ELOOP | Errno::ENXIO | Errno::EISDIR | Errno::EINVAL | Errno::ESPIPE) => {
+            Ok(Says::Nothing)
+        }
+        Err(Errno::EACCES | Errno::EPERM) => Ok(Says::Secret),
+        Err(errno) => Err(errno),
+    }
 }
 
 impl<W: World> LockDir<W> {
     fn owner(&self) -> Option<Owner> {
-        let line = self.text.as_ref()?.split(|&byte| byte == b'\n').next()?;
-        match LinkText::parse(line) {
+        let Says::Text(text) = &self.says else { return None };
+        match LinkText::parse(text.split(|&byte| byte == b'\n').next()?) {
             LinkText::Ours(owner) => Some(owner),
             _ => None,
         }
@@ -191,10 +227,15 @@ impl<W: World> LockDir<W> {
         self.owner().is_some_and(|owner| is_owner_gone(world, parent, &owner))
     }
 
+    fn is_owned_by_script(&self, world: &W) -> bool {
+        self.owner().is_some_and(|owner| owner.is_owned_by(&world.process(), |nonce| world.holds(nonce)))
+    }
+
     fn describe(&self) -> String {
-        match self.owner() {
-            Some(owner) => format!("locked by {}", owner.describe()),
-            None => "locked by another program, without an owner".into(),
+        match (self.owner(), &self.says) {
+            (Some(owner), _) => format!("locked by {}", owner.describe()),
+            (None, Says::Secret) => "locked by another user".into(),
+            (None, _) => "locked by another program, without an owner".into(),
         }
     }
 
@@ -211,19 +252,15 @@ fn text_of<W: World>(world: &W, nonce: u32, program: &[u8]) -> Vec<u8> {
     text
 }
 
-fn write_owner<W: World>(world: &W, dir: &W::Dir, part: &str, text: &[u8], name: &Name) -> Result<()> {
-    let part = OsStr::new(part);
-    let made = match world.open_file(dir, part, Access::CreateNew) {
-        // Remains of a process that died here.
-        Err(Errno::EEXIST) => world.unlink(dir, part).and_then(|()| world.open_file(dir, part, Access::CreateNew)),
-        made => made,
-    };
+fn write_owner<W: World>(world: &W, dir: &W::Dir, text: &[u8], name: &Name) -> Result<()> {
+    let owner = OsStr::new(OWNER);
+    let made = world.open_file(dir, owner, Access::CreateNew);
     let written = made.and_then(|file| match world.write_at(&file, 0, text)? {
         written if written == text.len() => Ok(()),
         _ => Err(Errno::ENOSPC),
     });
     written.map_err(|errno| {
-        let _ = world.unlink(dir, part);
+        let _ = world.unlink(dir, owner);
         Error::system(name.path(), errno)
     })
 }

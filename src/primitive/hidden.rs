@@ -1,14 +1,17 @@
 //! Object directories appear complete and disappear at once: they are made, and taken apart, under a hidden name.
 //!
-//! On disk: `.interlock-NONCE` beside the object, with the mark NONCE on the directory that both stand in.
+//! On disk: `.interlock-0` beside the object, for whoever has the guard of the directory that both stand in. Who cannot
+//! have it uses `.interlock-NONCE`, with the mark NONCE on that directory.
 //!
-//! - *prepare*: sweep what dead processes left, set a mark, make the hidden directory. The caller fills it.
+//! - *prepare*: make the hidden directory. The caller fills it. - *withdraw*: rename the object to the hidden name.
 //! - *publish*: rename it to the object's name, which must not exist. - *discard*: remove it.
-//! - *withdraw*: set a mark, rename the object to the hidden name; the caller then discards it.
 //!
-//! Invariant: nobody sees an object that is half made or half gone under its own name.
-//! After a crash: a hidden directory without a mark, which whoever prepares the next one removes. Where there are no
-//! marks the name is `.interlock-0-NUMBER` and stays, since nobody can tell whether its maker lives.
+//! Invariants: nobody sees an object that is half made or half gone under its own name. What stands at `.interlock-0`
+//! when the guard is had was left by a dead process.
+//! After a crash: such a directory, removed by the next to use the name: nobody needs to list a large directory for it.
+//! One with a NONCE and no mark, possible where another program kept the guard for a second, goes with the next takeover
+//! or the next such case. Where there is neither guard nor mark the name is `.interlock-0-NUMBER` and stays, since nobody
+//! can tell whether its maker lives.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -16,9 +19,10 @@ use std::os::unix::ffi::OsStrExt;
 use super::Created;
 use super::link::{Spot, set_mark};
 use crate::base::{Error, Name, Result, parse_decimal};
-use crate::sys::{Errno, Kind, Sys, World};
+use crate::sys::{Errno, Kind, Stat, Sys, World};
 
 const PREFIX: &str = ".interlock-";
+const UNDER_GUARD: &str = ".interlock-0";
 /// Objects are at most so deep: a queue holds a semaphore.
 const DEPTH: usize = 2;
 
@@ -28,40 +32,86 @@ pub struct Hidden<'a, W: World> {
     parent: &'a W::Dir,
     object: &'a Name,
     hidden: OsString,
-    /// The mark's number, 0 where there are no marks.
-    pub nonce: u32,
     is_published: bool,
+    /// Given back last.
+    _guard: Option<W::Guard<'a>>,
 }
 
 impl<'a, W: World> Hidden<'a, W> {
     /// Makes an empty hidden directory for `object`, which stands in `parent`.
     pub fn prepare(world: &'a W, parent: &'a W::Dir, object: &'a Name) -> Result<Self> {
-        sweep(world, parent);
-        let hidden = Hidden::name(world, parent, object)?;
-        world.make_dir(parent, &hidden.hidden).map_err(|errno| Error::system(object.path(), errno))?;
-        Ok(hidden)
+        Hidden::prepare_with(world, parent, object, world.guard(parent))
+    }
+
+    pub fn prepare_with(
+        world: &'a W,
+        parent: &'a W::Dir,
+        object: &'a Name,
+        guard: Option<W::Guard<'a>>,
+    ) -> Result<Self> {
+        Hidden::at_hidden_name(world, parent, object, guard, |hidden| world.make_dir(parent, hidden))
     }
 
     /// Takes `object` away from its name in one step. Dropping the result removes it.
     pub fn withdraw(world: &'a W, parent: &'a W::Dir, object: &'a Name) -> Result<Self> {
-        let hidden = Hidden::name(world, parent, object)?;
-        world
-            .rename(parent, object.last(), parent, &hidden.hidden)
-            .map_err(|errno| Error::system(object.path(), errno))?;
-        Ok(hidden)
+        Hidden::withdraw_with(world, parent, object, world.try_guard(parent))
     }
 
-    fn name(world: &'a W, parent: &'a W::Dir, object: &'a Name) -> Result<Self> {
-        let nonce = set_mark(world, parent, Spot::of(object))?;
-        let hidden = match nonce {
-            0 => format!("{PREFIX}0-{}", world.random()),
-            nonce => format!("{PREFIX}{nonce}"),
+    pub fn withdraw_with(
+        world: &'a W,
+        parent: &'a W::Dir,
+        object: &'a Name,
+        guard: Option<W::Guard<'a>>,
+    ) -> Result<Self> {
+        Hidden::at_hidden_name(world, parent, object, guard, |hidden| {
+            world.rename(parent, object.last(), parent, hidden)
+        })
+    }
+
+    fn at_hidden_name(
+        world: &'a W,
+        parent: &'a W::Dir,
+        object: &'a Name,
+        guard: Option<W::Guard<'a>>,
+        put: impl Fn(&OsStr) -> Sys<()>,
+    ) -> Result<Self> {
+        let hidden = match &guard {
+            Some(_) => put_under_guard(world, parent, &put),
+            None => Err(Errno::EWOULDBLOCK),
         };
-        Ok(Hidden { world, parent, object, hidden: hidden.into(), nonce, is_published: false })
+        let hidden = match hidden {
+            Ok(()) => UNDER_GUARD.into(),
+            // Or what is there is not ours to remove: another user's in a sticky directory.
+            Err(Errno::EWOULDBLOCK | Errno::EPERM | Errno::EACCES) => {
+                sweep(world, parent);
+                let hidden = own_name(world, parent, object)?;
+                put(&hidden).map_err(|errno| Error::system(object.path(), errno))?;
+                hidden
+            }
+            Err(errno) => return Err(Error::system(object.path(), errno)),
+        };
+        Ok(Hidden { world, parent, object, hidden, is_published: false, _guard: guard })
     }
 
+    /// The hidden directory itself.
     pub fn open(&self) -> Result<W::Dir> {
         self.world.open_dir_at(self.parent, &self.hidden).map_err(|errno| self.error(errno))
+    }
+
+    /// Is it the directory that was opened as `dir`?
+    pub fn is(&self, dir: &W::Dir) -> bool {
+        let inode = |stat: Stat| (stat.device, stat.inode);
+        match (self.world.stat_at(self.parent, &self.hidden), self.world.stat_dir(dir)) {
+            (Ok(hidden), Ok(opened)) => inode(hidden) == inode(opened),
+            // Then better keep it than take it apart.
+            _ => false,
+        }
+    }
+
+    /// Gives the object its name back, if the name is still free.
+    pub fn put_back(mut self) {
+        let restored = self.world.rename_exclusive(self.parent, &self.hidden, self.parent, self.object.last());
+        self.is_published = restored.is_ok();
     }
 
     /// Gives the object its name, unless something has it.
@@ -97,9 +147,12 @@ impl<'a, W: World> Hidden<'a, W> {
 impl<W: World> Drop for Hidden<'_, W> {
     fn drop(&mut self) {
         if !self.is_published {
-            // A waiter that still has the directory open can put its lock into it once more. What cannot be removed now is
-            // swept later.
-            let _ = (0..3).find(|_| remove_tree(self.world, self.parent, &self.hidden, DEPTH).is_ok());
+            let Hidden { world, parent, hidden, .. } = self;
+            if world.remove_dir(parent, hidden).is_err() {
+                // A waiter that still has the directory open can put its lock into it once more. What cannot be removed
+                // now is so later.
+                let _ = (0..3).find(|_| remove_tree(*world, parent, hidden, DEPTH).is_ok());
+            }
         }
     }
 }
@@ -113,8 +166,30 @@ pub fn exists<W: World>(world: &W, parent: &W::Dir, object: &Name) -> Result<boo
     }
 }
 
+fn put_under_guard<W: World>(world: &W, parent: &W::Dir, put: impl Fn(&OsStr) -> Sys<()>) -> Sys<()> {
+    match put(UNDER_GUARD.as_ref()) {
+        // Remains of a process that died here.
+        Err(Errno::EEXIST | Errno::ENOTEMPTY | Errno::ENOTDIR) => {
+            remove_tree(world, parent, UNDER_GUARD.as_ref(), DEPTH).map_err(|_| Errno::EWOULDBLOCK)?;
+            put(UNDER_GUARD.as_ref())
+        }
+        put => put,
+    }
+}
+
+/// A name that nobody else uses.
+#[cold]
+fn own_name<W: World>(world: &W, parent: &W::Dir, object: &Name) -> Result<OsString> {
+    Ok(match set_mark(world, parent, Spot::of(object))? {
+        0 => format!("{UNDER_GUARD}-{}", world.random()),
+        nonce => format!("{PREFIX}{nonce}"),
+    }
+    .into())
+}
+
 /// Removes the hidden directories of dead processes. It is nobody's task to report what cannot be removed.
-fn sweep<W: World>(world: &W, parent: &W::Dir) {
+#[cold]
+pub fn sweep<W: World>(world: &W, parent: &W::Dir) {
     if !world.can_mark(parent) {
         return;
     }
