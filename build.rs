@@ -1,6 +1,8 @@
 //! Makes, from the table of builtins, what bash looks up and what cannot be written as a Rust generic: one C entry and one
 //! exported structure per builtin.
 
+#![allow(clippy::disallowed_macros)]
+
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::{env, fs};

@@ -4,6 +4,9 @@
 //! test in `tests/` → its bats file. The layers, arrows point down only:
 //! `bash` → [`command`] → [`primitive`] → [`sys`] → [`base`].
 
+// Tests are no guests of bash's.
+#![cfg_attr(test, allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::disallowed_macros))]
+
 pub mod base;
 // The tests run without bash.
 #[cfg(not(test))]

@@ -47,6 +47,9 @@ pub struct Head {
     outer_loop_level: c_int,
 }
 
+// The malloc of bash 4.4 and 5.0 gives no more.
+const _: () = assert!(align_of::<Record>() <= 8 && align_of::<Local>() <= 8);
+
 thread_local! {
     /// bash has one thread. Never dropped: its destructors would run when bash is half gone.
     static WORLD: Cell<Option<&'static Local>> = const { Cell::new(None) };

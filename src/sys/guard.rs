@@ -43,6 +43,7 @@ fn take(dir: &Dir) -> Sys<Guard<'_>> {
 }
 
 #[cold]
+#[expect(clippy::disallowed_methods, reason = "milliseconds, and seldom: not worth an interruption")]
 fn take_slow(dir: &Dir) -> Option<Guard<'_>> {
     let start = Instant::now();
     let mut pause = FIRST_PAUSE;
