@@ -7,13 +7,13 @@
 //! A kill, a signal and the passing of time are steps of helper processes, so every moment for them is searched, too.
 
 use std::collections::{BTreeSet, HashMap};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex};
 
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Schedule, Scheduler, Task, TaskId};
 use shuttle::{Config, FailurePersistence, Runner};
 
-use crate::world::{Fault, Kernel, Machine, Options, Sim, State, Tally, Trouble, Who};
+use crate::world::{Fault, Kernel, Killed, Machine, Options, Sim, State, Tally, Trouble, Who};
 
 /// More steps than any scene has; a search that gets there goes round in circles.
 const ENDLESS: usize = 5_000;
@@ -23,7 +23,6 @@ pub fn is_deep() -> bool {
 }
 
 type Body = Box<dyn FnOnce(&Sim) + Send>;
-type Check = Box<dyn FnOnce(&Kernel) + Send>;
 
 /// The processes of one execution, set up anew for each.
 pub struct Scene {
@@ -31,13 +30,15 @@ pub struct Scene {
     /// Process 0: lives throughout and takes no part in the races.
     before: Sim,
     bodies: Vec<(Who, Body)>,
-    checks: Vec<Check>,
+    checks: Vec<Body>,
+    /// Only violations that say this count: what else goes wrong in a broken world is not what is looked for.
+    expected: Option<&'static str>,
 }
 
 impl Scene {
-    fn new(machine: &Arc<Machine>) -> Scene {
+    fn new(machine: &Arc<Machine>, expected: Option<&'static str>) -> Scene {
         let before = Sim::new(machine.clone(), machine.kernel().add_helper());
-        Scene { machine: machine.clone(), before, bodies: Vec::new(), checks: Vec::new() }
+        Scene { machine: machine.clone(), before, bodies: Vec::new(), checks: Vec::new(), expected }
     }
 
     /// What is done before the race begins, by a process that lives throughout.
@@ -82,40 +83,48 @@ impl Scene {
         self.machine.always(check);
     }
 
-    /// When all processes have ended.
-    pub fn at_rest(&mut self, check: impl FnOnce(&Kernel) + Send + 'static) {
+    /// When all processes have ended, by process 0.
+    pub fn at_rest(&mut self, check: impl FnOnce(&Sim) + Send + 'static) {
         self.checks.push(Box::new(check));
     }
 
     fn play(self) {
-        let Scene { machine, bodies, checks, .. } = self;
-        machine.start_race();
+        let Scene { machine, before, bodies, checks, expected } = self;
+        machine.kernel().crashes.clear();
+        machine.race(true);
         let threads: Vec<_> = bodies
             .into_iter()
             .map(|(who, body)| {
                 let sim = Sim::new(machine.clone(), who);
-                shuttle::thread::spawn(move || live(&sim, body))
+                shuttle::thread::spawn(move || live(&sim, body, expected))
             })
             .collect();
         for thread in threads {
             thread.join().expect("a process ends by itself or is killed");
         }
-        let kernel = machine.kernel();
-        for check in checks {
-            check(&kernel);
-        }
+        machine.race(false);
+        machine.kernel().fault = None;
+        only_expected(expected, || checks.into_iter().for_each(|check| check(&before)));
     }
 }
 
-fn live(sim: &Sim, body: Body) {
+fn live(sim: &Sim, body: Body, expected: Option<&'static str>) {
     let machine = sim.machine();
     machine.run(|| {
         if machine.kernel().processes[sim.who()].state == State::Unborn {
             machine.block(sim.who());
         }
-        body(sim);
+        only_expected(expected, || body(sim));
         sim.exit();
     });
+}
+
+fn only_expected(expected: Option<&'static str>, body: impl FnOnce()) {
+    let Some(expected) = expected else { return body() };
+    match catch_unwind(AssertUnwindSafe(body)) {
+        Err(payload) if payload.is::<Killed>() || message_of(&*payload).contains(expected) => resume_unwind(payload),
+        _ => {}
+    }
 }
 
 /// What a search was and what it has seen.
@@ -123,8 +132,8 @@ fn live(sim: &Sim, body: Body) {
 pub struct Report {
     pub schedules: u64,
     pub states: u64,
-    /// Nothing within the bounds was left out.
-    pub is_complete: bool,
+    /// How they were chosen.
+    pub kind: String,
     pub faults: u64,
     pub crashes: BTreeSet<(Who, usize)>,
     pub seen: Tally,
@@ -143,7 +152,6 @@ impl Report {
     fn add(&mut self, other: &Report) {
         self.schedules += other.schedules;
         self.states += other.states;
-        self.is_complete &= other.is_complete;
         self.faults += other.faults;
         self.crashes.extend(&other.crashes);
         for (step, count) in &other.seen {
@@ -179,6 +187,7 @@ pub struct Search {
     walk: Walk,
     options: Options,
     fault: Option<Fault>,
+    expected: Option<&'static str>,
 }
 
 impl Search {
@@ -188,6 +197,7 @@ impl Search {
             walk: Walk::All { preemptions: u32::MAX },
             options: Options::default(),
             fault: None,
+            expected: None,
         }
     }
 
@@ -221,17 +231,16 @@ impl Search {
         report
     }
 
-    /// Searches for a violation that must be there, since a rule is missing.
-    pub fn is_caught(self, scene: impl Fn(&mut Scene) + Send + Sync + 'static) -> Violation {
-        let name = self.name.clone();
+    /// Searches for a violation of this property, which must be there, since a rule is missing.
+    pub fn is_caught(mut self, violation: &'static str, scene: impl Fn(&mut Scene) + Send + Sync + 'static) {
+        self.expected = Some(violation);
         match self.search(Arc::new(scene)) {
-            Ok(report) => panic!("{name}: not caught in {} schedules", report.schedules),
+            Ok(report) => panic!("{}: not caught in {} schedules", self.name, report.schedules),
             Err(violation) => {
-                println!("{name}: caught: {}", violation.message);
+                println!("search: {}: caught: {}", self.name, violation.message.lines().next().unwrap_or_default());
                 if std::env::var_os("INTERLOCK_SHOW").is_some() {
                     violation.steps.iter().for_each(|step| println!("    {step}"));
                 }
-                violation
             }
         }
     }
@@ -240,7 +249,7 @@ impl Search {
     pub fn faults(self, who: Who, scene: impl Fn(&mut Scene) + Send + Sync + 'static) -> Report {
         let scene = Arc::new(scene);
         let Search { name, walk, options, .. } = self;
-        let with = |fault| Search { name: name.clone(), walk, options: options.clone(), fault };
+        let with = |fault| Search { name: name.clone(), walk, options: options.clone(), fault, expected: None };
         let run = |fault| with(fault).search(scene.clone()).unwrap_or_else(|v| fail(&format!("{name} {fault:?}"), &v));
         let mut total = run(None);
         for (call, troubles) in std::mem::take(&mut total.troubles[who]).into_iter().enumerate() {
@@ -269,7 +278,12 @@ impl Search {
                 stage.collect();
                 let mut report = std::mem::take(&mut stage.report);
                 report.schedules = schedules as u64;
-                report.is_complete = matches!(self.walk, Walk::All { .. });
+                report.kind = match self.walk {
+                    Walk::All { preemptions: u32::MAX } => "all".into(),
+                    Walk::All { preemptions } => format!("all with {preemptions} pre-emptions"),
+                    Walk::Random { .. } => "random".into(),
+                    Walk::Pct { .. } => "PCT".into(),
+                };
                 Ok(report)
             }
             Err(payload) => {
@@ -316,14 +330,14 @@ impl Search {
         config.failure_persistence = FailurePersistence::None;
         config.silence_warnings = true;
         config.ungraceful_shutdown_config.immediately_return_on_panic = true;
-        let (options, fault, scene) = (self.options.clone(), self.fault, scene.clone());
+        let (options, fault, expected, scene) = (self.options.clone(), self.fault, self.expected, scene.clone());
         let gate = Gate { stage: stage.clone(), inner: scheduler };
         let stage = stage.clone();
         Runner::new(gate, config).run(move || {
             let is_traced = stage.lock().unwrap().is_traced;
             let machine = Machine::new(options.clone(), is_traced);
             machine.kernel().fault = fault;
-            let mut prepared = Scene::new(&machine);
+            let mut prepared = Scene::new(&machine, expected);
             scene(&mut prepared);
             let racers = prepared.bodies.iter().map(|(who, _)| *who).collect();
             stage.lock().unwrap().enter(machine, racers);
@@ -351,11 +365,10 @@ fn fail(name: &str, violation: &Violation) -> ! {
 }
 
 fn print(name: &str, report: &Report) {
-    let Report { schedules, states, is_complete, faults, crashes, .. } = report;
-    let complete = if *is_complete { "all" } else { "random" };
+    let Report { schedules, kind, states, faults, crashes, .. } = report;
+    let crashes = crashes.len();
     println!(
-        "search: {name}: {schedules} schedules ({complete}), {states} states, {} crash points, {faults} faults",
-        crashes.len()
+        "search: {name}: {schedules} schedules ({kind}), {states} states, {crashes} crash points, {faults} faults"
     );
 }
 

@@ -2,8 +2,9 @@
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::hash::{Hash, Hasher};
+use std::os::unix::ffi::OsStrExt;
 
 use interlock::base::{Process as Identity, Time};
 use interlock::sys::{Awaited, Errno};
@@ -14,6 +15,9 @@ use super::files::{Files, Inode};
 pub type Who = usize;
 /// Numbers are handed out per process, so that they depend on nothing but that process' own history.
 pub type Handle = u64;
+
+/// When the simulated time begins.
+pub const START: u64 = 1_000_000_000;
 
 /// How the world deviates from what the protocols rely on. Each is a rule taken away; the searches must notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -142,6 +146,12 @@ pub struct Process {
     pub troubles: Vec<&'static [Trouble]>,
     pub handles: Handle,
     pub randoms: u64,
+    /// Has acquired, and not yet released.
+    pub is_inside: bool,
+    /// The link it read last.
+    pub read: Option<Inode>,
+    /// It has removed or replaced another link than the one it read last.
+    pub removed_unread: bool,
 }
 
 pub struct Kernel {
@@ -167,7 +177,7 @@ impl Kernel {
             opens: BTreeMap::new(),
             flocks: BTreeMap::new(),
             processes: Vec::new(),
-            now: 1_000_000_000,
+            now: START,
             board: BTreeMap::new(),
             fault: None,
             has_faulted: false,
@@ -210,6 +220,9 @@ impl Kernel {
             troubles: Vec::new(),
             handles: 0,
             randoms: 0,
+            is_inside: false,
+            read: None,
+            removed_unread: false,
         });
         self.processes.len() - 1
     }
@@ -292,6 +305,7 @@ impl Kernel {
         let process = &mut self.processes[victim];
         process.state = State::Dead;
         process.at_step = false;
+        process.is_inside = false;
         process.parked.clear();
         process.watchers.clear();
         let pid = process.identity.pid;
@@ -315,6 +329,12 @@ impl Kernel {
                 && process.identity.start == start
                 && !matches!(process.state, State::Dead | State::Unborn)
         })
+    }
+
+    /// Notes whether the process knew what it takes away. Our own temporaries need no look.
+    pub fn takes_away(&mut self, who: Who, name: &OsStr, inode: Inode) {
+        let process = &mut self.processes[who];
+        process.removed_unread |= process.read != Some(inode) && !name.as_bytes().starts_with(b".interlock");
     }
 
     // Guard.
@@ -406,8 +426,8 @@ impl Kernel {
         let mut hasher = DefaultHasher::new();
         (&self.files, &self.opens, &self.flocks, self.now, &self.board, self.has_faulted).hash(&mut hasher);
         for process in &self.processes {
-            let Process { state, parked, watchers, has_signal, history, .. } = process;
-            (state, parked, watchers, has_signal, history).hash(&mut hasher);
+            let Process { state, parked, watchers, has_signal, history, is_inside, read, removed_unread, .. } = process;
+            (state, parked, watchers, has_signal, history, is_inside, read, removed_unread).hash(&mut hasher);
         }
         hasher.finish()
     }

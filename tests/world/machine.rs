@@ -16,7 +16,7 @@ use interlock::sys::{Armed, Errno, Sys, Wake};
 use super::kernel::{Kernel, Options, State, Trouble, Who};
 
 /// The payload of the unwinding of a killed process.
-struct Killed;
+pub struct Killed;
 
 /// How often each step ended how: `symlink countlock: EEXIST` → 17. What a search has *sometimes* seen.
 pub type Tally = BTreeMap<String, u64>;
@@ -52,18 +52,21 @@ impl Machine {
         })
     }
 
-    /// From here on processes are shuttle's threads.
-    pub fn start_race(&self) {
-        self.is_raced.store(true, Relaxed);
+    /// From here on processes are shuttle's threads, until the race is over.
+    pub fn race(&self, is_raced: bool) {
+        self.is_raced.store(is_raced, Relaxed);
     }
 
     pub fn kernel(&self) -> MutexGuard<'_, Kernel> {
         self.kernel.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A new script, to be driven by the test or by [`Machine::run`].
+    /// A new script, driven by the test itself.
     pub fn script(self: &Arc<Self>) -> super::Sim {
-        let who = self.kernel().add_script();
+        let mut kernel = self.kernel();
+        let who = kernel.add_script();
+        kernel.processes[who].is_helper = true;
+        drop(kernel);
         super::Sim::new(self.clone(), who)
     }
 
@@ -128,6 +131,8 @@ impl Machine {
             }
         }
         self.give_way(who);
+        // To have been woken is progress, though nothing was asked.
+        self.kernel().remember(who, &"woken");
     }
 
     fn give_way(&self, who: Who) {

@@ -14,6 +14,6 @@ pub mod machine;
 pub mod sim;
 
 pub use files::Node;
-pub use kernel::{Deviation, Fault, Kernel, Options, State, Trouble, Who};
-pub use machine::{Machine, Tally};
+pub use kernel::{Deviation, Fault, Kernel, Options, START, State, Trouble, Who};
+pub use machine::{Killed, Machine, Tally};
 pub use sim::Sim;

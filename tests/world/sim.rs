@@ -73,6 +73,27 @@ impl Sim {
         self.step(what, OsStr::new(""), format_args!(""), &[], |_, _| ());
     }
 
+    /// Being inside the section that must exclude.
+    pub fn critical_section(&self) {
+        self.enter();
+        self.pause("inside");
+        self.leave();
+    }
+
+    pub fn enter(&self) {
+        let mut kernel = self.machine.kernel();
+        let others = kernel.processes.iter().filter(|process| process.is_inside).count();
+        kernel.processes[self.me].is_inside = true;
+        drop(kernel);
+        self.machine.say(format!("             process {}  is inside", self.me));
+        assert_eq!(others, 0, "two are inside");
+    }
+
+    pub fn leave(&self) {
+        self.machine.kernel().processes[self.me].is_inside = false;
+        self.machine.say(format!("             process {}  is outside", self.me));
+    }
+
     /// Keeps count of something for the test; not a step.
     pub fn add(&self, key: &'static str, by: i64) -> i64 {
         let mut kernel = self.machine.kernel();
@@ -188,6 +209,7 @@ impl Sim {
     fn remove(&self, kernel: &mut Kernel, dir: &SimDir, name: &OsStr, is_directory: bool) -> Sys<()> {
         let (at, now) = (kernel.inode(dir.handle)?, kernel.now);
         let inode = kernel.files.remove(at, name, is_directory, now)?;
+        kernel.takes_away(self.me, name, inode);
         kernel.changed(inode, true);
         kernel.changed(at, false);
         kernel.forget_unlinked();
@@ -202,6 +224,7 @@ impl Sim {
             let (moved, replaced) = kernel.files.rename((source, from.1), (target, to.1), exclusive, now)?;
             kernel.changed(moved, true);
             if let Some(replaced) = replaced {
+                kernel.takes_away(self.me, to.1, replaced);
                 kernel.changed(replaced, true);
             }
             kernel.changed(source, false);
@@ -371,7 +394,10 @@ impl World for Sim {
         let read = self.step("read_link", name, format_args!(""), troubles![EACCES, EIO, ESTALE], |k, _| {
             let inode = k.files.look_up(k.inode(dir.handle)?, name)?;
             match &k.files.entry(inode).node {
-                Node::Link(text) => Ok(Text(text.clone())),
+                Node::Link(text) => {
+                    k.processes[self.me].read = Some(inode);
+                    Ok(Text(text.clone()))
+                }
                 _ => Err(Errno::EINVAL),
             }
         });
