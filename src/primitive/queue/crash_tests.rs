@@ -13,7 +13,7 @@ use std::time::Duration;
 use super::*;
 use crate::base::Time;
 use crate::sys::Rule;
-use crate::world::{Fault, Kernel, Machine, Node, Options, Sim};
+use crate::world::{Deviation, Fault, Kernel, Machine, Options, Sim};
 
 const DATA_PATH: &str = "/q/data";
 /// Encoded 8,336 bytes: over two page boundaries wherever it begins.
@@ -41,7 +41,10 @@ struct Bench {
 
 impl Bench {
     fn new(consumed: usize, items: &[Vec<u8>], omitted: Option<Rule>) -> Bench {
-        let machine = Machine::alone(Options { omitted, ..Options::default() });
+        Bench::on(Machine::alone(Options { omitted, ..Options::default() }), consumed, items)
+    }
+
+    fn on(machine: Arc<Machine>, consumed: usize, items: &[Vec<u8>]) -> Bench {
         let first = machine.script();
         assert_eq!(init(&first, &name()), Ok(Created::Made));
         let bench = Bench { machine, first };
@@ -63,14 +66,14 @@ impl Bench {
         *kernel.files.bytes_mut(inode) = data.to_vec();
     }
 
-    fn set_counter(&self, value: i64) {
-        let mut kernel = self.machine.kernel();
-        let inode = kernel.files.resolve(Path::new("/q/sem/counter")).unwrap();
-        *kernel.files.bytes_mut(inode) = format!("{value}\n").into_bytes();
-        let sem = kernel.files.resolve(Path::new("/q/sem")).unwrap();
-        let now = kernel.now;
-        if value > 0 {
-            let _ = kernel.files.remove(sem, "waitlock".as_ref(), false, now);
+    /// As a peer posts or waits.
+    fn add_to_counter(&self, tokens: i64) {
+        let sem = semaphore_of(&name()).unwrap();
+        if tokens > 0 {
+            assert_eq!(semaphore::post(&self.first, &sem, tokens.unsigned_abs()), Ok(Waited::Done(())));
+        }
+        for _ in tokens..0 {
+            assert_eq!(semaphore::wait(&self.first, &sem, Deadline::Never), Ok(Waited::Done(())));
         }
     }
 
@@ -97,10 +100,20 @@ impl Bench {
     }
 
     fn always_well_formed(&self) {
+        self.machine.always(|kernel| check_form(&bytes(kernel, DATA_PATH)));
+    }
+
+    /// And, where nothing fails, whole whenever anybody may take it.
+    fn always_whole(&self) {
         self.machine.always(|kernel| {
-            let Ok(inode) = kernel.files.resolve(Path::new(DATA_PATH)) else { return };
-            if let Node::File(data) = &kernel.files.entry(inode).node {
-                check_form(data);
+            let data = bytes(kernel, DATA_PATH);
+            check_form(&data);
+            let queue = kernel.files.resolve(Path::new("/q")).unwrap();
+            if kernel.files.look_up(queue, MUTEX.as_ref()).is_err() {
+                let lines = data.iter().filter(|&&byte| byte == b'\n').count();
+                assert!(data.last().is_none_or(|&last| last == b'\n'), "free with a torn tail");
+                assert!(!data.contains(&b'#'), "free with remains");
+                assert_eq!(bytes(kernel, "/q/sem/counter"), format!("{lines}\n").into_bytes(), "free and out of step");
             }
         });
     }
@@ -142,12 +155,22 @@ fn put_some(sim: &Sim, items: &[Vec<u8>]) -> Result<Waited<usize>> {
 
 /// Lets `act` die before each of its steps, and the one that repairs before each of its, and looks at what is left.
 fn crash_everywhere(consumed: usize, items: &[Vec<u8>], act: Act, check: impl Fn(bool, &[Vec<u8>], &Bench)) {
+    crash_everywhere_without(None, consumed, items, act, check);
+}
+
+fn crash_everywhere_without(
+    omitted: Option<Rule>,
+    consumed: usize,
+    items: &[Vec<u8>],
+    act: Act,
+    check: impl Fn(bool, &[Vec<u8>], &Bench),
+) {
     let visited = Cell::new(0);
     for k in 0.. {
         let mut has_died = false;
         for repairer in 0.. {
-            let bench = Bench::new(consumed, items, None);
-            bench.always_well_formed();
+            let bench = Bench::new(consumed, items, omitted);
+            bench.always_whole();
             let (victim, second) = (bench.machine.script(), bench.machine.script());
             bench.machine.crash_at(victim.who(), k);
             has_died = bench.machine.run(|| act(&victim)).is_none();
@@ -171,6 +194,16 @@ fn crash_everywhere(consumed: usize, items: &[Vec<u8>], act: Act, check: impl Fn
 
 /// Lets each call of `act` go wrong in each way, and looks at what it said and what is left.
 fn fail_everywhere(consumed: usize, items: &[Vec<u8>], act: Act, check: impl Fn(Result<usize>, &[Vec<u8>], &Bench)) {
+    fail_everywhere_without(None, consumed, items, act, check);
+}
+
+fn fail_everywhere_without(
+    omitted: Option<Rule>,
+    consumed: usize,
+    items: &[Vec<u8>],
+    act: Act,
+    check: impl Fn(Result<usize>, &[Vec<u8>], &Bench),
+) {
     let troubles = {
         let bench = Bench::new(consumed, items, None);
         let victim = bench.machine.script();
@@ -181,7 +214,7 @@ fn fail_everywhere(consumed: usize, items: &[Vec<u8>], act: Act, check: impl Fn(
     assert!(troubles.len() > 10);
     for (call, kinds) in troubles.iter().enumerate() {
         for &trouble in *kinds {
-            let bench = Bench::new(consumed, items, None);
+            let bench = Bench::new(consumed, items, omitted);
             bench.always_well_formed();
             let victim = bench.machine.script();
             bench.machine.kernel().fault = Some(Fault { who: victim.who(), call, trouble });
@@ -212,9 +245,20 @@ fn lost_at_most(items: &[Vec<u8>], left: &[Vec<u8>], most: usize, bench: &Bench)
     assert!(items.len() - left.len() <= most, "{} lost: {bench}", items.len() - left.len());
 }
 
+/// The first one's line begins at offset 4,000 and is cut at 4,096: a multiple of four before its end.
+fn across() -> Vec<Vec<u8>> {
+    vec![item(b'a', 100), item(b'b', 30)]
+}
+
+fn get_across_dies(omitted: Option<Rule>) {
+    let act: Act = |sim| get_upto(sim, 1);
+    crash_everywhere_without(omitted, 4000, &across(), act, |_, left, bench| lost_at_most(&across(), left, 1, bench));
+}
+
 /// A consumer's death loses at most what it had taken. The consumed part ends so that lines lie across page boundaries.
 #[test]
 fn page_cut() {
+    get_across_dies(None);
     for consumed in [0, 4000, 4094] {
         crash_everywhere(
             consumed,
@@ -225,6 +269,24 @@ fn page_cut() {
     }
     crash_everywhere(4000, &long(), |sim| get_upto(sim, 2), |_, left, bench| lost_at_most(&long(), left, 2, bench));
     crash_everywhere(0, &long(), |sim| get_upto(sim, 9), |_, left, bench| lost_at_most(&long(), left, 5, bench));
+}
+
+#[test]
+#[should_panic(expected = "not the last ones")]
+fn page_cut_without_hashes() {
+    get_across_dies(Some(Rule::HashesBeforeNuls));
+}
+
+#[test]
+#[should_panic(expected = "not of the form")]
+fn backwards() {
+    get_across_dies(Some(Rule::FrontToBack));
+}
+
+#[test]
+#[should_panic(expected = "not the last ones")]
+fn finish_by_nul() {
+    get_across_dies(Some(Rule::RemainsLikeLines));
 }
 
 /// A producer's death leaves whole items of a put or none, and all that was acknowledged.
@@ -247,14 +309,29 @@ fn a_dying_producer() {
     );
 }
 
+fn put_back_dies(omitted: Option<Rule>) {
+    let back = [across(), small()].concat();
+    let act: Act = |sim| put_back(sim, &name(), &across(), &mut Notes::new()).map(|()| Waited::Done(2));
+    crash_everywhere_without(omitted, 4160, &small(), act, |has_died, left, bench| {
+        assert!(left == back || (has_died && left == small()), "{bench}");
+    });
+}
+
 /// Dying half way leaves the items before the live ones, or not at all.
 #[test]
-fn put_back_in_place() {
+fn put_back_by_rename() {
+    put_back_dies(None);
     let back = [vec![item(b'z', LONG)], long()].concat();
     let act: Act = |sim| put_back(sim, &name(), &[item(b'z', LONG)], &mut Notes::new()).map(|()| Waited::Done(1));
     crash_everywhere(4000, &long(), act, |has_died, left, bench| {
         assert!(left == back || (has_died && left == long()), "{bench}");
     });
+}
+
+#[test]
+#[should_panic(expected = "not of the form")]
+fn put_back_in_place() {
+    put_back_dies(Some(Rule::PutBackByRename));
 }
 
 /// Every call goes wrong once: with an error nothing has changed; without, it has happened.
@@ -284,5 +361,137 @@ fn full_disk() {
             let all = [small(), long()].concat();
             assert_eq!(left, if said.is_ok() { &all[..] } else { &all[3..] }, "{bench}");
         });
+    }
+}
+
+#[test]
+#[should_panic(expected = "all or nothing")]
+fn full_disk_without_undo() {
+    let act: Act = |sim| put_some(sim, &long());
+    fail_everywhere_without(Some(Rule::AppendUndone), 0, &small(), act, |said, left, _| {
+        assert!(said.is_ok() || left.len() == 3, "all or nothing");
+    });
+}
+
+/// A put dies half way, ours takes over for a get, then a peer appends.
+fn peer_after_takeover(omitted: Option<Rule>) {
+    for k in 0.. {
+        let bench = Bench::new(0, &small(), omitted);
+        let (victim, second) = (bench.machine.script(), bench.machine.script());
+        bench.machine.crash_at(victim.who(), k);
+        let has_died = bench.machine.run(|| put_some(&victim, &long())).is_none();
+        bench.machine.kernel().kill(victim.who());
+        assert_eq!(get_upto(&second, 1), Ok(Waited::Done(1)));
+        bench.set_data(&[bench.data(), b"cGVlcgo=\n".to_vec()].concat());
+        bench.add_to_counter(1);
+        let left = bench.drain(&mut Notes::new());
+        assert_eq!(left.last().map(Vec::as_slice), Some(&b"peer"[..]), "the peer's item is gone");
+        let all = [small(), long()].concat();
+        assert!(all[1..].starts_with(&left[..left.len() - 1]), "{bench}");
+        bench.check_at_rest();
+        if !has_died {
+            break;
+        }
+    }
+}
+
+#[test]
+fn get_takes_over_put() {
+    peer_after_takeover(None);
+}
+
+#[test]
+#[should_panic(expected = "the peer's item is gone")]
+fn get_takes_over_put_and_leaves_the_tail() {
+    peer_after_takeover(Some(Rule::TailFirst));
+}
+
+/// A takeover in two steps would let a peer in before the repair.
+#[test]
+#[should_panic(expected = "free with a torn tail")]
+fn peer_before_repair() {
+    for k in 0.. {
+        let deviation = Some(Deviation::RenameInTwoSteps);
+        let bench = Bench::on(Machine::alone(Options { deviation, ..Options::default() }), 0, &small());
+        let (victim, second) = (bench.machine.script(), bench.machine.script());
+        bench.machine.crash_at(victim.who(), k);
+        let has_died = bench.machine.run(|| put_some(&victim, &long())).is_none();
+        bench.machine.kernel().kill(victim.who());
+        bench.always_whole();
+        let _ = get_upto(&second, 1);
+        assert!(has_died, "not noticed");
+    }
+}
+
+fn zeroed(omitted: Option<Rule>) -> (Vec<Vec<u8>>, Notes) {
+    let items: Vec<Vec<u8>> = (0..20).map(|number| item(b'a' + number, 30)).collect();
+    let bench = Bench::new(0, &items, omitted);
+    bench.set_data(&[bench.data(), vec![0; 400]].concat());
+    let mut notes = Notes::new();
+    let left = bench.drain(&mut notes);
+    (left, notes)
+}
+
+/// 20 items and 400 NULs: all are delivered, and the damage is told once.
+#[test]
+fn zeroed_tail() {
+    let (left, notes) = zeroed(None);
+    assert_eq!(left.len(), 20);
+    let what = "damaged: 400 bytes behind the last whole item, cut off";
+    assert_eq!(notes, [Error::damaged(DATA_PATH, what)]);
+}
+
+/// Looking for the head block by block and looking at everything before a truncation has saved the items, but nobody is
+/// told.
+#[test]
+fn zeroed_tail_without_a_look_at_it() {
+    let (left, notes) = zeroed(Some(Rule::TailFirst));
+    assert_eq!((left.len(), notes), (20, Notes::new()));
+}
+
+/// A peer has a token and is slow on its way to the mutex, while ours waits. Is it posted again?
+fn beside_a_slow_peer(omitted: Option<Rule>) -> Vec<u8> {
+    let bench = Bench::new(0, &small()[..1], omitted);
+    bench.add_to_counter(-1);
+    let two_seconds = Deadline::At(bench.first.now().after(Duration::from_secs(2)));
+    let _ = get(&bench.first, &name(), 1, two_seconds, &mut Notes::new());
+    bench.data()
+}
+
+#[test]
+fn hasty_repost() {
+    assert_ne!(beside_a_slow_peer(None), b"", "the peer finds its item");
+    assert_eq!(beside_a_slow_peer(Some(Rule::Patience)), b"", "it finds nothing");
+}
+
+/// A producer that is no more has left an item without a token: a waiter posts it after three seconds.
+#[test]
+fn an_item_without_a_token_is_posted_in_the_end() {
+    let bench = Bench::new(0, &small(), None);
+    bench.add_to_counter(-3);
+    let start = bench.first.now();
+    assert_eq!(bench.drain(&mut Notes::new()), small());
+    let took = bench.first.now().since(start);
+    assert!((3..15).contains(&took.as_secs()), "{took:?}");
+    bench.check_at_rest();
+}
+
+/// What the rules forbid, for the variants that must be caught.
+impl<W: World> Data<'_, W> {
+    pub fn paint_backwards(&mut self, start: u64, length: usize, paint: &[u8]) -> (usize, Option<Errno>) {
+        let page = data::PAGE as u64;
+        let end = start + length as u64;
+        for index in (start / page..=(end - 1) / page).rev() {
+            let (from, to) = ((index * page).max(start), ((index + 1) * page).min(end));
+            if let (_, Some(errno)) = self.write(from, &paint[..(to - from) as usize]) {
+                return (0, Some(errno));
+            }
+        }
+        (length, None)
+    }
+
+    pub fn put_in_place(&mut self, lines: &[u8], head: u64) -> Result<()> {
+        let (_, failure) = self.write(head - lines.len() as u64, lines);
+        failure.map_or(Ok(()), |errno| Err(self.error(errno)))
     }
 }

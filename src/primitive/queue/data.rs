@@ -15,7 +15,7 @@
 //! cuts a write at a page boundary and leaves a prefix of it; inside a page it is all or nothing.
 
 use crate::base::{Error, Name, Result};
-use crate::sys::{Access, Errno, Kind, Stat, World};
+use crate::sys::{Access, Errno, Kind, Rule, Stat, World};
 
 pub const DATA: &str = "data";
 
@@ -80,8 +80,10 @@ impl<'a, W: World> Data<'a, W> {
 
     /// Takes off again what was appended since the length was `before`.
     pub fn undo_append(&mut self, before: u64) {
-        // What cannot be cut off now is half a line, cut by the next operation, or whole ones, posted by a waiter.
-        let _ = self.truncate(before);
+        if self.world.keeps(Rule::AppendUndone) {
+            // What cannot be cut off now is half a line, cut by the next operation, or whole ones, posted by a waiter.
+            let _ = self.truncate(before);
+        }
     }
 
     pub fn length(&self) -> u64 {
@@ -89,7 +91,7 @@ impl<'a, W: World> Data<'a, W> {
     }
 
     fn mend_tail(&mut self, notes: &mut Vec<Error>) -> Result<()> {
-        if self.is_empty() {
+        if self.is_empty() || !self.world.keeps(Rule::TailFirst) {
             return Ok(());
         }
         match self.block((self.length - 1) / PAGE as u64)?.last() {

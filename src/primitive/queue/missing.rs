@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::data::{Data, PAGE};
 use crate::base::{Result, Time};
 use crate::primitive::semaphore::{Claim, Count};
-use crate::sys::{Stat, World};
+use crate::sys::{Rule, Stat, World};
 
 /// A living peer needs milliseconds.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -54,7 +54,7 @@ impl Patience {
             _ => now,
         };
         self.seen = Some(Seen { data: data.stat, counter, since });
-        if now.since(since) < PATIENCE {
+        if now.since(since) < PATIENCE && data.world.keeps(Rule::Patience) {
             return Ok(false);
         }
         self.seen = None;

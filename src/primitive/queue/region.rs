@@ -13,7 +13,7 @@
 use super::data::{DATA, Data, PAGE, position};
 use super::item::with_room;
 use crate::base::{Error, Result};
-use crate::sys::{Errno, World};
+use crate::sys::{Errno, Rule, World};
 
 /// What the passes write from: small enough to lie around, large enough to make the number of writes no matter.
 const PAINT: usize = 4 * PAGE;
@@ -113,7 +113,7 @@ impl<W: World> Data<'_, W> {
                 return Ok(head);
             }
             let end = self.end_of_line(head)?;
-            if let (_, Some(errno)) = self.erase(head, end)? {
+            if let (_, Some(errno)) = self.erase(head, end, Rule::RemainsLikeLines)? {
                 return Err(self.error(errno));
             }
         }
@@ -136,7 +136,7 @@ impl<W: World> Data<'_, W> {
 
     /// Consumes a region. On an error all of it is still live.
     pub fn consume(&mut self, region: &Region) -> Result<Consumed> {
-        match self.erase(region.start, region.end())? {
+        match self.erase(region.start, region.end(), Rule::HashesBeforeNuls)? {
             (0, Some(errno)) => Err(self.error(errno)),
             (written, Some(_)) if written < region.bytes.len() => Ok(Consumed::UpTo(written)),
             // A failure in the second pass: nothing is live any more, and whoever comes next finishes it.
@@ -149,7 +149,7 @@ impl<W: World> Data<'_, W> {
     }
 
     /// Makes whole lines at the head disappear. Tells how many of their bytes are consumed, and what went wrong.
-    fn erase(&mut self, start: u64, end: u64) -> Result<(usize, Option<Errno>)> {
+    fn erase(&mut self, start: u64, end: u64, hashes: Rule) -> Result<(usize, Option<Errno>)> {
         let length = (end - start) as usize;
         if end == self.length && self.first_live_before(start)?.is_none() && self.truncate(0).is_ok() {
             return Ok((length, None));
@@ -157,10 +157,12 @@ impl<W: World> Data<'_, W> {
         if start / PAGE as u64 == (end - 1) / PAGE as u64 {
             return self.erase_inside_page(start, length);
         }
-        match self.paint(start, length - 1, &HASHES) {
-            (written, Some(errno)) => Ok((written, Some(errno))),
-            (_, None) => Ok((length, self.paint(start, length, &NULS).1)),
+        if self.world.keeps(hashes)
+            && let (written, Some(errno)) = self.paint(start, length - 1, &HASHES)
+        {
+            return Ok((written, Some(errno)));
         }
+        Ok((length, self.paint(start, length, &NULS).1))
     }
 
     fn erase_inside_page(&mut self, start: u64, length: usize) -> Result<(usize, Option<Errno>)> {
@@ -176,6 +178,10 @@ impl<W: World> Data<'_, W> {
     }
 
     fn paint(&mut self, start: u64, length: usize, paint: &[u8; PAINT]) -> (usize, Option<Errno>) {
+        #[cfg(test)]
+        if !self.world.keeps(Rule::FrontToBack) {
+            return self.paint_backwards(start, length, paint);
+        }
         let mut written = 0;
         while written < length {
             let some = (length - written).min(PAINT);
