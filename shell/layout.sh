@@ -1,0 +1,41 @@
+# shellcheck shell=bash
+# What shell/install puts where, and shell/uninstall takes away. Sourced by both.
+
+clone=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd) || exit 1
+plugin=${INTERLOCK_LIB:-${CARGO_TARGET_DIR:-$clone/target}/release/libinterlock.so}
+
+# COMMAND ARGUMENT…: sets PREFIX, DESTDIR and include_dir; 2 if they make no sense.
+read_options() {
+  PREFIX=${PREFIX:-/usr/local}
+  DESTDIR=${DESTDIR-}
+  include_dir=''
+  case "$#:${2-}" in
+  1:)                ;;
+  3:--include-dir)   include_dir=$3 ;;
+  2:--include-dir=*) include_dir=${2#*=} ;;
+  *)
+    printf 'usage: [PREFIX=/usr/local] [DESTDIR=] %s [--include-dir DIR]\n' "$1" >&2
+    return 2
+    ;;
+  esac
+  if [[ $PREFIX != /* || $include_dir == [!/]* ]]; then
+    printf '%s: PREFIX and DIR must be absolute paths\n' "$1" >&2
+    return 2
+  fi
+}
+
+# One line for each file: its mode and source, or "link" and what it says; then its place; separated by tabs.
+list_layout() {
+  local share="$PREFIX/share/interlock" module
+
+  printf '%s\t%s\t%s\n' \
+    644  "$plugin"                       "$PREFIX/lib/bash/libinterlock.so" \
+    link libinterlock.so                 "$PREFIX/lib/bash/interlock.so" \
+    644  "$clone/shell/interlock.sh"     "$share/interlock.sh" \
+    644  "$clone/shell/names.sh"         "$share/names.sh" \
+    link ../share/interlock/interlock.sh "$PREFIX/bin/interlock.sh"
+  for module in mutex wmutex sem queue; do
+    printf '%s\t%s\t%s\n' 644 "$clone/shell/include/$module.sh" "$share/include/$module.sh"
+    [[ -z $include_dir ]] || printf '%s\t%s\t%s\n' link "$share/include/$module.sh" "$include_dir/$module.sh"
+  done
+}
