@@ -10,6 +10,7 @@ mod variables;
 
 use std::cell::Cell;
 use std::ffi::{CStr, CString, OsStr, c_char, c_int};
+use std::io::IsTerminal;
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -196,6 +197,14 @@ impl Shell for Bash {
 
     fn read(&mut self, file: Option<&OwnedFd>, buffer: &mut [u8]) -> Sys<Moved> {
         streams::read(file, buffer, is_pending)
+    }
+
+    fn is_terminal(&self) -> bool {
+        std::io::stdin().is_terminal()
+    }
+
+    fn version(&self) -> Vec<u8> {
+        variables::get(c"BASH_VERSION").unwrap_or_default()
     }
 
     fn program(&self) -> Vec<u8> {

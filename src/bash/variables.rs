@@ -61,6 +61,16 @@ fn leads_astray(name: &CStr) -> bool {
     }
 }
 
+/// The value of a plain variable.
+pub fn get(name: &CStr) -> Option<Vec<u8>> {
+    // SAFETY: a C string that is only read; the value of a variable without attributes is NULL or a C string, copied.
+    unsafe {
+        let variable = find_variable(name.as_ptr()).as_ref()?;
+        let is_plain = variable.attributes & (ATT_ARRAY | ATT_ASSOC | ATT_NAMEREF) == 0 && !variable.value.is_null();
+        is_plain.then(|| CStr::from_ptr(variable.value).to_bytes().to_vec())
+    }
+}
+
 /// Sets a variable that was not refused.
 pub fn set(name: &[u8], value: &[u8]) -> Result<()> {
     let (name, value) = (c_string(name)?, c_string(value)?);

@@ -36,7 +36,11 @@ const HELP: &str = "show this text";
 impl super::table::Opt {
     fn shown(&self) -> String {
         let letter = char::from(self.letter);
-        self.value.map_or_else(|| format!("-{letter}"), |value| format!("-{letter} {value}"))
+        match (self.value, self.long) {
+            (Some(value), _) => format!("-{letter} {value}"),
+            (None, Some(long)) => format!("-{letter}, --{long}"),
+            (None, None) => format!("-{letter}"),
+        }
     }
 }
 

@@ -40,7 +40,7 @@ impl<W: World, S: Shell> Context<'_, W, S> {
     }
 
     pub(super) fn bakery_unlock(&mut self) -> Result<Outcome> {
-        bakery::unlock(self.world, &self.directory()?).map(unlocked)
+        bakery::unlock(self.world, &self.directory()?, false).map(unlocked)
     }
 
     fn inherit(&self) -> Inherit {

@@ -8,6 +8,7 @@
 mod deliver;
 mod help;
 mod input;
+mod inspect;
 mod locks;
 mod queues;
 mod semaphores;
@@ -20,7 +21,7 @@ use crate::primitive::wait::Waited;
 use crate::primitive::{Created, queue};
 use crate::sys::World;
 pub use shell::{Moved, Shell, Target};
-pub use table::{Action, Builtin, Opt, TABLE};
+pub use table::{Action, Builtin, Opt, TABLE, VERBS};
 use words::{Asked, Words};
 
 /// How a step of a call ended.
@@ -137,6 +138,12 @@ impl<W: World, S: Shell> Context<'_, W, S> {
             Action::BakeryTrylock => self.bakery_lock(Some(Timeout::Once)),
             Action::BakeryLock => self.bakery_lock(None),
             Action::BakeryUnlock => self.bakery_unlock(),
+            Action::Interlock => self.interlock(),
+            Action::InspectList
+            | Action::InspectStat
+            | Action::InspectWhy
+            | Action::InspectBreak
+            | Action::InspectVersion => self.inspect(),
         }
     }
 

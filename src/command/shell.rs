@@ -42,6 +42,10 @@ pub trait Shell {
     fn open(&mut self, path: &OsStr) -> Sys<OwnedFd>;
     /// Reads from `file`, from standard input if it is `None`.
     fn read(&mut self, file: Option<&OwnedFd>, buffer: &mut [u8]) -> Sys<Moved>;
+    /// Is there somebody to ask?
+    fn is_terminal(&self) -> bool;
+    /// Its own.
+    fn version(&self) -> Vec<u8>;
     /// `$0`.
     fn program(&self) -> Vec<u8>;
     /// One line on standard error, in the shell's form.

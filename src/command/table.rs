@@ -30,6 +30,12 @@ pub enum Action {
     BakeryTrylock,
     BakeryLock,
     BakeryUnlock,
+    Interlock,
+    InspectList,
+    InspectStat,
+    InspectWhy,
+    InspectBreak,
+    InspectVersion,
 }
 
 pub struct Builtin {
@@ -56,6 +62,8 @@ pub struct Operands {
 
 pub struct Opt {
     pub letter: u8,
+    /// A second way to say it.
+    pub long: Option<&'static str>,
     /// The name of its value, if it takes one.
     pub value: Option<&'static str>,
     pub text: &'static str,
@@ -66,11 +74,11 @@ const fn operands(least: usize, most: usize) -> Operands {
 }
 
 const fn flag(letter: u8, text: &'static str) -> Opt {
-    Opt { letter, value: None, text }
+    Opt { letter, long: None, value: None, text }
 }
 
 const fn with_value(letter: u8, value: &'static str, text: &'static str) -> Opt {
-    Opt { letter, value: Some(value), text }
+    Opt { letter, long: None, value: Some(value), text }
 }
 
 const CLOSE: Opt = flag(b'c', "programs started while it is held do not keep it");
@@ -409,5 +417,93 @@ TIMEOUT is in seconds, decimals allowed: omitted or negative waits for ever,
         details: "Any subshell of the script that entered it may leave it.",
         statuses: &[("0", "left"), ("1", "nobody was inside"), NOT_OWNER, ERROR],
         example: "bakery_unlock ./bakery",
+    },
+    Builtin {
+        name: "interlock",
+        action: Action::Interlock,
+        synopsis: "ls|stat|why|break|version [ARG ...]",
+        operands: operands(1, usize::MAX),
+        options: &[],
+        summary: "Look at locks, semaphores and queues, and at who holds and awaits them",
+        details: "\
+ls [-0|--json] [DIR ...]  the objects below the directories
+stat NAME                 all about one, and what would free it
+why NAME                  who waits for whom, and whether it is a deadlock
+break [-y] NAME           remove a lock, whoever holds it
+version [DIR]             versions, and how waiting works in DIR
+Every verb has --help. Processes that may not be looked into are said to be
+unknown.",
+        statuses: &[("0", "shown, or removed"), ("1", "not removed"), USAGE, ERROR],
+        example: "interlock ls /run/lock",
+    },
+];
+
+/// The verbs of `interlock`.
+pub static VERBS: &[Builtin] = &[
+    Builtin {
+        name: "interlock ls",
+        action: Action::InspectList,
+        synopsis: "[-0|--json] [DIR ...]",
+        operands: operands(0, usize::MAX),
+        options: &[
+            flag(
+                b'0',
+                "records ended by NUL: kind, state, pid, seconds, waiters, count, command, name, parted by tabs",
+            ),
+            Opt { letter: b'j', long: Some("json"), value: None, text: "the same as JSON" },
+        ],
+        summary: "List the objects below directories",
+        details: "\
+One row each: the holder's process, how long it has been held, how many
+wait, tokens of a semaphore or items of a queue. Without DIR below the
+current directory.
+The fields of -0 are kind, state, pid, seconds, waiters, count, command and
+name.",
+        statuses: &[("0", "listed"), USAGE, ERROR],
+        example: "interlock ls --json /run/lock",
+    },
+    Builtin {
+        name: "interlock stat",
+        action: Action::InspectStat,
+        synopsis: "NAME",
+        operands: operands(1, 1),
+        options: &[],
+        summary: "Tell all about one object, in words",
+        details: "Who holds it, why it is or is not stale, what would free it, who waits.",
+        statuses: &[("0", "told"), USAGE, ERROR],
+        example: "interlock stat /run/lock/backup",
+    },
+    Builtin {
+        name: "interlock why",
+        action: Action::InspectWhy,
+        synopsis: "NAME",
+        operands: operands(1, 1),
+        options: &[],
+        summary: "Tell who waits for whom, from one object on",
+        details: "The last line says `deadlock` when the chain closes.",
+        statuses: &[("0", "told"), USAGE, ERROR],
+        example: "interlock why /run/lock/backup",
+    },
+    Builtin {
+        name: "interlock break",
+        action: Action::InspectBreak,
+        synopsis: "[-y] NAME",
+        operands: operands(1, 1),
+        options: &[flag(b'y', "do not ask")],
+        summary: "Remove a lock after showing whose it is",
+        details: "Asks at a terminal; elsewhere -y is needed.",
+        statuses: &[("0", "removed"), ("1", "not removed"), USAGE, ERROR],
+        example: "interlock break -y /run/lock/backup",
+    },
+    Builtin {
+        name: "interlock version",
+        action: Action::InspectVersion,
+        synopsis: "[DIR]",
+        operands: operands(0, 1),
+        options: &[],
+        summary: "Print versions, and how waiting works in a directory",
+        details: "",
+        statuses: &[("0", "printed"), USAGE, ERROR],
+        example: "interlock version /run/lock",
     },
 ];

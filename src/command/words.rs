@@ -1,6 +1,6 @@
 //! The words of a call: options, held against the table, then operands. Values are any bytes.
 
-use super::table::Builtin;
+use super::table::{Builtin, Opt};
 use crate::base::{Error, Result, Timeout};
 
 /// What the words ask for.
@@ -19,7 +19,7 @@ pub struct Words<'a> {
 /// Options come before the operands, `--` ends them, and everything after the first operand is data. `-v VAR`, `-vVAR`
 /// and bundles (`-cf`) are as everywhere.
 pub fn parse<'a>(builtin: &Builtin, words: &'a [&'a [u8]]) -> Result<Asked<'a>> {
-    let mut options = Vec::new();
+    let mut options: Vec<(u8, &[u8])> = Vec::new();
     let mut rest = words;
     while let [word, after @ ..] = rest {
         let word: &'a [u8] = word;
@@ -29,7 +29,13 @@ pub fn parse<'a>(builtin: &Builtin, words: &'a [&'a [u8]]) -> Result<Asked<'a>> 
                 rest = after;
                 break;
             }
-            [b'-', b'-', ..] => return Err(wrong(builtin, word, "invalid option")),
+            [b'-', b'-', long @ ..] => {
+                let named = |option: &&Opt| option.long.is_some_and(|name| name.as_bytes() == long);
+                let option =
+                    builtin.options.iter().find(named).ok_or_else(|| wrong(builtin, word, "invalid option"))?;
+                options.push((option.letter, &[]));
+                rest = after;
+            }
             [b'-', letters @ ..] if !letters.is_empty() => {
                 rest = bundle(builtin, letters, after, &mut options)?;
             }

@@ -167,6 +167,11 @@ pub fn unlock<W: World>(world: &W, name: &Name, force: bool) -> Result<Unlocked>
     Ok(Unlocked::Removed)
 }
 
+/// Whose lock directory it is; `None` if it is none of ours.
+pub fn owner<W: World>(world: &W, parent: &W::Dir, name: &Name) -> Result<Option<Owner>> {
+    Ok(look(world, parent, name)?.and_then(|there| there.owner()))
+}
+
 /// A directory that stands at the lock's name, as it was read.
 struct LockDir<W: World> {
     dir: W::Dir,

@@ -9,6 +9,7 @@ pub mod mutex;
 pub mod queue;
 pub mod semaphore;
 mod short;
+pub mod survey;
 pub mod wait;
 pub mod wmutex;
 

@@ -34,7 +34,7 @@ use crate::base::{Deadline, Error, LinkText, Name, Owner, Result, Time};
 use crate::sys::{Armed, Awaited, Errno, Rule, Stat, World};
 
 const COUNTLOCK: &str = "countlock";
-const WAITLOCK: &str = "waitlock";
+pub const WAITLOCK: &str = "waitlock";
 const OWNER: &str = "owner";
 
 /// All that a semaphore's directory may hold.

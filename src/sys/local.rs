@@ -12,6 +12,7 @@ use nix::unistd::{UnlinkatFlags, symlinkat, unlinkat};
 use super::dir::{self, Dir};
 use super::guard::Guard;
 use super::mark::{self, Parking};
+use super::observe::Observed;
 use super::process::Identity;
 use super::random::Random;
 use super::signals::Blocked;
@@ -188,5 +189,13 @@ impl World for Local {
 
     fn sleep(&self, waiter: &mut Waiter, deadline: Deadline) -> Wake {
         waiter.sleep(deadline, &Sleep { pending: self.pending, random: &|| self.random() })
+    }
+
+    fn observe(&self) -> Observed {
+        Observed::take(b"interlock")
+    }
+
+    fn hears_events(&self, dir: &Dir) -> bool {
+        dir.is_local() && self.watches.add(dir, OsStr::new("."), Awaited::Removal, &self.process()).is_ok()
     }
 }

@@ -13,6 +13,7 @@ mod forked;
 mod guard;
 mod local;
 mod mark;
+pub mod observe;
 mod process;
 mod random;
 mod rule;
@@ -29,6 +30,7 @@ pub use nix::errno::Errno;
 
 use crate::base::{Deadline, Process, Time};
 pub use local::Local;
+use observe::Observed;
 pub use rule::Rule;
 #[cfg(test)]
 pub use scratch::Scratch;
@@ -202,4 +204,19 @@ pub trait World {
     ) -> Armed;
     /// Sleeps until something is heard, for a re-check period (at most 1 s) at the longest.
     fn sleep(&self, waiter: &mut Self::Waiter, deadline: Deadline) -> Wake;
+
+    // For looking at things, not for deciding anything. Worlds without onlookers need none of it.
+
+    /// What the kernel shows of holders and waiters.
+    fn observe(&self) -> Observed {
+        Observed::default()
+    }
+    /// The name of the waiting line for `awaited` changes of `name`.
+    fn line_name(&self, _dir: &Self::Dir, _name: &OsStr, _awaited: Awaited) -> Vec<u8> {
+        Vec::new()
+    }
+    /// Can changes in this directory be heard of, so that waiting is not only looking again?
+    fn hears_events(&self, _dir: &Self::Dir) -> bool {
+        false
+    }
 }

@@ -83,8 +83,8 @@ fn open_or_make<W: World>(world: &W, name: &Name) -> Result<W::Dir> {
     }
 }
 
-/// Ends the script's turn.
-pub fn unlock<W: World>(world: &W, name: &Name) -> Result<Unlocked> {
+/// Ends the script's turn, with `force` anybody's.
+pub fn unlock<W: World>(world: &W, name: &Name, force: bool) -> Result<Unlocked> {
     let error = |errno| Error::system(name.path(), errno);
     let dir = match world.open_dir(name.path()) {
         // Nobody is in a shop that has not been opened.
@@ -93,7 +93,7 @@ pub fn unlock<W: World>(world: &W, name: &Name) -> Result<Unlocked> {
     };
     let (own, others) = participants(world, name, &dir)?
         .into_iter()
-        .partition::<Vec<_>, _>(|one| one.owner.is_owned_by(&world.process(), |nonce| world.holds(nonce)));
+        .partition::<Vec<_>, _>(|one| force || one.owner.is_owned_by(&world.process(), |nonce| world.holds(nonce)));
     // The ticket that this process has entered with, or one it was forked from, is known without reading.
     if let Some(held) = own.iter().find(|one| one.owner.has_mark() && world.holds(one.owner.nonce)) {
         return remove(world, name, &dir, held);
@@ -162,4 +162,19 @@ impl Participant {
 fn participants<W: World>(world: &W, name: &Name, dir: &W::Dir) -> Result<Vec<Participant>> {
     let names = world.list(dir).map_err(|errno| Error::system(name.path(), errno))?;
     Ok(names.into_iter().filter_map(Participant::parse).collect())
+}
+
+/// A living or dead customer, for onlookers.
+pub struct Customer {
+    pub file: OsString,
+    pub owner: Owner,
+    pub is_served: bool,
+}
+
+pub fn customers<W: World>(world: &W, name: &Name, dir: &W::Dir) -> Result<Vec<Customer>> {
+    let customer = |Participant { file, owner }| {
+        let is_served = record::is_served(world, dir, &file).unwrap_or(false);
+        Customer { file, owner, is_served }
+    };
+    Ok(participants(world, name, dir)?.into_iter().map(customer).collect())
 }

@@ -31,7 +31,8 @@ mod rewrite;
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
-use self::data::{DATA, Data};
+pub use self::data::DATA;
+use self::data::Data;
 pub use self::destroy::destroy;
 use self::missing::{Patience, post_missing};
 use super::Created;
@@ -45,7 +46,7 @@ use crate::base::{Deadline, Error, Name, Result};
 use crate::sys::{Access, Errno, Stat, World};
 
 const MUTEX: &str = "mutex";
-const SEM: &str = "sem";
+pub const SEM: &str = "sem";
 
 /// How long putting back insists, signals or not: what is put back is in nobody else's hands.
 const INSIST: Duration = Duration::from_secs(1);

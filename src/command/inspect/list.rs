@@ -1,0 +1,197 @@
+//! `interlock ls`: one row for each object below the directories.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde_json::{Value, json};
+
+use super::kind_name;
+use crate::base::{Error, LinkText, Name, Result};
+use crate::command::words::{Words, printable};
+use crate::primitive::survey::{State, Surveyed, Verdict, survey};
+use crate::sys::observe::{Observed, command_line};
+use crate::sys::{Errno, Kind, World};
+
+/// Deeper than anybody keeps locks; links are not followed, so there are no circles.
+const DEPTH: usize = 32;
+
+struct Row {
+    path: PathBuf,
+    kind: &'static str,
+    state: String,
+    pid: Option<u64>,
+    command: Option<String>,
+    held: Option<Duration>,
+    waiters: usize,
+    count: Option<i64>,
+}
+
+pub fn list<W: World>(world: &W, words: &Words) -> Result<Vec<u8>> {
+    let observed = world.observe();
+    let mut rows = Vec::new();
+    let here: &[&[u8]] = &[b"."];
+    for directory in if words.operands.is_empty() { here } else { words.operands } {
+        let path = Path::new(OsStr::from_bytes(directory));
+        let dir = world.open_dir(path).map_err(|errno| Error::system(path, errno))?;
+        walk(world, &observed, &dir, path, DEPTH, &mut rows)?;
+    }
+    rows.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(match () {
+        () if words.has(b'j') => as_json(&rows, observed.unseen),
+        () if words.has(b'0') => as_records(&rows),
+        () => as_table(&rows, observed.unseen),
+    })
+}
+
+fn walk<W: World>(
+    world: &W,
+    observed: &Observed,
+    dir: &W::Dir,
+    path: &Path,
+    depth: usize,
+    rows: &mut Vec<Row>,
+) -> Result<()> {
+    let entries = match world.list(dir) {
+        Ok(entries) => entries,
+        Err(Errno::EACCES) => return Ok(()),
+        Err(errno) => return Err(Error::system(path, errno)),
+    };
+    for entry in entries {
+        let below = if path == Path::new(".") { PathBuf::from(&entry) } else { path.join(&entry) };
+        // Half-made objects have reserved names.
+        let Ok(name) = Name::of_link(below.as_os_str().as_bytes()) else { continue };
+        if let Ok(Some(object)) = survey(world, dir, &name) {
+            rows.push(row(observed, below, &object));
+        } else if depth > 0
+            && world.stat_at(dir, &entry).is_ok_and(|stat| stat.kind == Kind::Directory)
+            && let Ok(inner) = world.open_dir_at(dir, &entry)
+        {
+            walk(world, observed, &inner, &below, depth - 1, rows)?;
+        }
+    }
+    Ok(())
+}
+
+fn row(observed: &Observed, path: PathBuf, object: &Surveyed) -> Row {
+    let waiters = observed.sights.iter().filter(|sight| object.is_awaited_by(sight)).count();
+    let pid = object.holder().and_then(|holder| match holder.by {
+        LinkText::Ours(owner) => Some(u64::from(owner.holder)),
+        LinkText::Plain(number) => Some(number),
+        LinkText::Foreign => None,
+    });
+    let (state, count) = match &object.state {
+        State::Held(holder) | State::Inside { holder, .. } if holder.verdict == Verdict::Stale => {
+            ("stale".into(), None)
+        }
+        State::Held(_) | State::Inside { .. } => ("held".into(), None),
+        State::Open { .. } => ("open".into(), None),
+        State::Tokens(count) | State::Items(count) => (if *count > 0 { "ready" } else { "empty" }.into(), Some(*count)),
+        State::Unreadable(_) => ("damaged".into(), None),
+    };
+    let waiters = match object.state {
+        State::Inside { waiting, .. } | State::Open { waiting } => waiting,
+        _ => waiters,
+    };
+    Row {
+        path,
+        kind: kind_name(object.kind),
+        state,
+        pid,
+        command: pid.and_then(|pid| command_line(u32::try_from(pid).ok()?)),
+        held: object.since.map(age),
+        waiters,
+        count,
+    }
+}
+
+/// How long ago; the clock of the file system and ours may differ a little.
+pub fn age(since: i128) -> Duration {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as i128;
+    Duration::from_nanos(u64::try_from(now - since).unwrap_or(0))
+}
+
+/// `3.2s`, `5m`, `2h`, `9d`
+pub fn short(time: Duration) -> String {
+    match time.as_secs() {
+        0..60 => format!("{:.1}s", time.as_secs_f64()),
+        seconds @ 60..3600 => format!("{}m", seconds / 60),
+        seconds @ 3600..86400 => format!("{}h", seconds / 3600),
+        seconds => format!("{}d", seconds / 86400),
+    }
+}
+
+fn as_table(rows: &[Row], unseen: usize) -> Vec<u8> {
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".into());
+    let mut cells = vec![["NAME", "KIND", "STATE", "PID", "HELD", "WAITERS", "COUNT", "COMMAND"].map(String::from)];
+    cells.extend(rows.iter().map(|row| {
+        [
+            printable(row.path.as_os_str().as_bytes()),
+            row.kind.into(),
+            row.state.clone(),
+            or_dash(row.pid.map(|pid| pid.to_string())),
+            or_dash(row.held.map(short)),
+            row.waiters.to_string(),
+            or_dash(row.count.map(|count| count.to_string())),
+            or_dash(row.command.as_ref().map(|command| printable(command.as_bytes()))),
+        ]
+    }));
+    let widths =
+        [0, 1, 2, 3, 4, 5, 6].map(|column| cells.iter().map(|row| row[column].chars().count()).max().unwrap_or(0));
+    let mut text = String::new();
+    for row in &cells {
+        for (cell, width) in row.iter().zip(widths) {
+            text.push_str(&format!("{cell:width$}  "));
+        }
+        text.push_str(&row[7]);
+        text.push('\n');
+    }
+    if unseen > 0 {
+        text.push_str(&format!("({unseen} processes may not be looked into: waiters among them are not counted)\n"));
+    }
+    text.into_bytes()
+}
+
+/// Tab-parted fields, the name last since it may hold anything, ended by NUL.
+fn as_records(rows: &[Row]) -> Vec<u8> {
+    let mut records = Vec::new();
+    for row in rows {
+        let number = |value: Option<String>| value.unwrap_or_default();
+        let fields = [
+            row.kind.into(),
+            row.state.clone(),
+            number(row.pid.map(|pid| pid.to_string())),
+            number(row.held.map(|held| held.as_secs().to_string())),
+            row.waiters.to_string(),
+            number(row.count.map(|count| count.to_string())),
+            row.command.as_ref().map(|command| printable(command.as_bytes())).unwrap_or_default(),
+        ];
+        for field in fields {
+            records.extend_from_slice(field.as_bytes());
+            records.push(b'\t');
+        }
+        records.extend_from_slice(row.path.as_os_str().as_bytes());
+        records.push(0);
+    }
+    records
+}
+
+fn as_json(rows: &[Row], unseen: usize) -> Vec<u8> {
+    let objects: Vec<Value> = rows
+        .iter()
+        .map(|row| {
+            json!({
+                "name": row.path.to_string_lossy(),
+                "kind": row.kind,
+                "state": row.state,
+                "pid": row.pid,
+                "command": row.command,
+                "held_seconds": row.held.map(|held| held.as_secs_f64()),
+                "waiters": row.waiters,
+                "count": row.count,
+            })
+        })
+        .collect();
+    format!("{:#}\n", json!({ "objects": objects, "processes_unseen": unseen })).into_bytes()
+}

@@ -1,0 +1,167 @@
+//! What the kernel shows of holders and waiters, in `/proc`: byte locks and inotify watches of every process that we may
+//! look into, and the waiting lines' sockets. There is no registry of our own, so nothing here can be out of date.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// One process' share in what is asked for.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Sight {
+    pub pid: u32,
+    /// The marks that it keeps, and the directories they are on.
+    pub marks: Vec<Mark>,
+    /// Inodes that it watches.
+    pub watched: Vec<u64>,
+    /// Names of the waiting lines that it stands in.
+    pub lines: Vec<Vec<u8>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mark {
+    pub nonce: u32,
+    pub directory: Option<PathBuf>,
+}
+
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Observed {
+    pub sights: Vec<Sight>,
+    /// Processes that may not be looked into: holders and waiters may be among them.
+    pub unseen: usize,
+}
+
+impl Observed {
+    /// Looks into all processes.
+    pub fn take(line_prefix: &[u8]) -> Observed {
+        let mut observed = Observed::default();
+        let lines = line_sockets(line_prefix);
+        for pid in processes() {
+            match look_into(pid, &lines) {
+                Some(sight) if sight.marks.is_empty() && sight.watched.is_empty() && sight.lines.is_empty() => {}
+                Some(sight) => observed.sights.push(sight),
+                // It may just have ended.
+                None if Path::new(&format!("/proc/{pid}")).exists() => observed.unseen += 1,
+                None => {}
+            }
+        }
+        observed
+    }
+
+    /// Who keeps this mark.
+    pub fn holders(&self, nonce: u32) -> impl Iterator<Item = &Sight> {
+        self.sights.iter().filter(move |sight| sight.marks.iter().any(|mark| mark.nonce == nonce))
+    }
+}
+
+/// The command line of a process, its words parted by spaces; `None` if it is gone or hidden.
+pub fn command_line(pid: u32) -> Option<String> {
+    let words = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    let line: Vec<&[u8]> = words.split(|&byte| byte == 0).filter(|word| !word.is_empty()).collect();
+    match line.is_empty() {
+        true => fs::read_to_string(format!("/proc/{pid}/comm")).ok().map(|name| format!("[{}]", name.trim_end())),
+        false => Some(String::from_utf8_lossy(&line.join(&b' ')).into_owned()),
+    }
+}
+
+fn processes() -> impl Iterator<Item = u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+fn look_into(pid: u32, lines: &HashMap<u64, Vec<u8>>) -> Option<Sight> {
+    let mut sight = Sight { pid, ..Sight::default() };
+    for entry in fs::read_dir(format!("/proc/{pid}/fd")).ok()?.flatten() {
+        let Ok(target) = fs::read_link(entry.path()) else { continue };
+        let number = entry.file_name();
+        if let Some(inode) = socket_inode(target.as_os_str()) {
+            sight.lines.extend(lines.get(&inode).cloned());
+        } else if target.as_os_str() == "anon_inode:inotify" {
+            sight.watched.extend(fdinfo(pid, &number).lines().filter_map(watched_inode));
+        } else if target.is_absolute() {
+            let marks = fdinfo(pid, &number).lines().filter_map(mark_nonce).collect::<Vec<_>>();
+            sight.marks.extend(marks.into_iter().map(|nonce| Mark { nonce, directory: Some(target.clone()) }));
+        }
+    }
+    Some(sight)
+}
+
+fn fdinfo(pid: u32, number: &OsStr) -> String {
+    fs::read_to_string(Path::new(&format!("/proc/{pid}/fdinfo")).join(number)).unwrap_or_default()
+}
+
+/// `lock:	1: OFDLCK  ADVISORY  READ -1 08:01:1234 77 77`: one byte, read-locked.
+fn mark_nonce(line: &str) -> Option<u32> {
+    let words: Vec<&str> = line.strip_prefix("lock:")?.split_ascii_whitespace().collect();
+    match words[..] {
+        [_, "OFDLCK", "ADVISORY", "READ", _, _, start, end] if start == end => start.parse().ok(),
+        _ => None,
+    }
+}
+
+/// `inotify wd:1 ino:3e8 sdev:800013 mask:…`
+fn watched_inode(line: &str) -> Option<u64> {
+    let mut words = line.strip_prefix("inotify ")?.split(' ');
+    u64::from_str_radix(words.find_map(|word| word.strip_prefix("ino:"))?, 16).ok()
+}
+
+/// `socket:[1234]`
+fn socket_inode(target: &OsStr) -> Option<u64> {
+    target.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
+}
+
+/// The abstract Unix sockets whose name begins with `prefix`, by inode. The kernel shows the leading NUL as `@`.
+fn line_sockets(prefix: &[u8]) -> HashMap<u64, Vec<u8>> {
+    let table = fs::read("/proc/net/unix").unwrap_or_default();
+    table.split(|&byte| byte == b'\n').filter_map(|line| socket_of(line, prefix)).collect()
+}
+
+fn socket_of(line: &[u8], prefix: &[u8]) -> Option<(u64, Vec<u8>)> {
+    let at = line.windows(2).position(|pair| pair == b" @")?;
+    let (fields, name) = (&line[..at], &line[at + 2..]);
+    let inode = std::str::from_utf8(fields).ok()?.split_ascii_whitespace().last()?.parse().ok()?;
+    name.starts_with(prefix).then(|| (inode, name.to_vec()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_lines() {
+        assert_eq!(
+            mark_nonce("lock:\t1: OFDLCK  ADVISORY  READ -1 fe:00:42 2147483647 2147483647"),
+            Some(i32::MAX as u32)
+        );
+        for other in [
+            "lock:\t1: FLOCK  ADVISORY  WRITE 12 fe:00:42 0 EOF",
+            "lock:\t1: OFDLCK ADVISORY  WRITE -1 fe:00:42 7 7",
+            "lock:\t1: OFDLCK ADVISORY  READ -1 fe:00:42 7 9",
+            "pos:\t0",
+        ] {
+            assert_eq!(mark_nonce(other), None, "{other}");
+        }
+        assert_eq!(watched_inode("inotify wd:3 ino:3e8 sdev:1a mask:c0e ignored_mask:0 fhandle-bytes:8"), Some(1000));
+        assert_eq!(socket_inode(OsStr::new("socket:[77]")), Some(77));
+        assert_eq!(
+            socket_of(b"0000000000000000: 00000002 00000000 00010000 0001 01 4711 @interlock/1/m n", b"interlock/"),
+            Some((4711, b"interlock/1/m n".to_vec()))
+        );
+        assert_eq!(socket_of(b"0000000000000000: 00000002 00000000 00010000 0001 01 4711 /run/x", b"interlock/"), None);
+    }
+
+    #[test]
+    fn our_own_command_line_is_seen_and_a_missing_one_is_not() {
+        assert!(command_line(std::process::id()).is_some_and(|line| line.contains("interlock")));
+        assert_eq!(command_line(u32::MAX), None);
+    }
+
+    #[test]
+    fn names_with_any_bytes_are_kept() {
+        let line = [b"0: 2 0 10000 1 1 5 @interlock/".as_slice(), &[0xff, b'@', b' ']].concat();
+        assert_eq!(
+            socket_of(&line, b"interlock/"),
+            Some((5, [b"interlock/".as_slice(), &[0xff, b'@', b' ']].concat()))
+        );
+    }
+}
