@@ -446,10 +446,7 @@ pub static VERBS: &[Builtin] = &[
         synopsis: "[-0|--json] [DIR ...]",
         operands: operands(0, usize::MAX),
         options: &[
-            flag(
-                b'0',
-                "records ended by NUL: kind, state, pid, seconds, waiters, count, command, name, parted by tabs",
-            ),
+            flag(b'0', "records ended by NUL, fields parted by tabs, the name last"),
             Opt { letter: b'j', long: Some("json"), value: None, text: "the same as JSON" },
         ],
         summary: "List the objects below directories",
