@@ -22,6 +22,7 @@ __interlock_load() {
     sem_init sem_wait sem_trywait sem_post sem_peek sem_destroy
     queue_init queue_put queue_get queue_peek queue_len queue_foreach queue_destroy
     dirlock_trylock dirlock_lock dirlock_unlock bakery_trylock bakery_lock bakery_unlock
+    interlock
   )
 
   __interlock_drop_functions
