@@ -124,9 +124,20 @@ impl<'a, W: World> Data<'a, W> {
     }
 
     /// The first byte that is not consumed; the length if there is none. Its cost grows with the logarithm of what was
-    /// consumed, not with what is queued. NULs in the middle, which only damage can put there, may lead it too far:
-    /// whoever is about to destroy what lies before the head asks [`Data::first_live_before`].
+    /// consumed, not with what is queued.
+    ///
+    /// NULs in the middle, which only damage can put there, may lead the search too far. Less than a block of them cannot;
+    /// whole pages, which a crash of the machine zeroes, end at one, and then everything before is looked at. For the
+    /// rest, whoever destroys what lies before the head asks [`Data::first_live_before`], so nothing is lost.
     pub(super) fn find_head(&mut self) -> Result<u64> {
+        let head = self.search_head()?;
+        if head > 0 && head % PAGE as u64 == 0 {
+            return Ok(self.first_live_before(head)?.unwrap_or(head));
+        }
+        Ok(head)
+    }
+
+    fn search_head(&mut self) -> Result<u64> {
         if self.is_empty() {
             return Ok(0);
         }

@@ -302,6 +302,4 @@ struct Taken {
 }
 
 #[cfg(test)]
-mod crash_tests;
-#[cfg(test)]
 mod tests;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use super::*;
+use crate::primitive::queue::*;
 use crate::sys::{Local, Scratch};
 
 struct Queue {

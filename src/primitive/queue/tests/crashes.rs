@@ -1,157 +1,20 @@
-//! The queue in the simulated world: a process dies before each of its steps (a write's pages are steps), or each of its
-//! calls goes wrong once, and then another process goes on. Tests named as in the list of schedules that broke drafts.
+//! A process dies before each of its steps, and so does the one that repairs; a write's pages are steps. Tests are named
+//! as in the list of schedules that broke drafts; those of a variant that lacks the rule must be caught.
 //!
-//! *always*: `data` is consumed bytes, at most one line half consumed, live lines, at most one torn tail; nothing is
-//! delivered that was not put. *afterwards*: what may be lost is what the dead process had taken, in order; tokens and items
-//! are equal; nothing is left over.
+//! *always*: `data` is consumed bytes, at most one line half consumed, live lines, at most one torn tail; and whenever
+//! `mutex` is free, whole lines only and as many tokens. *afterwards*: lost is at most what the dead process had taken,
+//! in order; tokens and items are equal; nothing is left over.
 
 use std::cell::Cell;
-use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
-use super::*;
-use crate::base::Time;
-use crate::sys::Rule;
-use crate::world::{Deviation, Fault, Kernel, Machine, Options, Sim};
-
-const DATA_PATH: &str = "/q/data";
-/// Encoded 8,336 bytes: over two page boundaries wherever it begins.
-const LONG: usize = 6_250;
-
-fn name() -> Name {
-    Name::of_directory(b"/q").unwrap()
-}
-
-fn item(letter: u8, length: usize) -> Vec<u8> {
-    vec![letter; length]
-}
-
-fn bytes(kernel: &Kernel, path: &str) -> Vec<u8> {
-    let inode = kernel.files.resolve(Path::new(path)).unwrap();
-    kernel.files.bytes(inode).to_vec()
-}
-
-/// A machine with a queue that holds `items` behind so many consumed bytes.
-struct Bench {
-    machine: Arc<Machine>,
-    /// Lives throughout.
-    first: Sim,
-}
-
-impl Bench {
-    fn new(consumed: usize, items: &[Vec<u8>], omitted: Option<Rule>) -> Bench {
-        Bench::on(Machine::alone(Options { omitted, ..Options::default() }), consumed, items)
-    }
-
-    fn on(machine: Arc<Machine>, consumed: usize, items: &[Vec<u8>]) -> Bench {
-        let first = machine.script();
-        assert_eq!(init(&first, &name()), Ok(Created::Made));
-        let bench = Bench { machine, first };
-        if !items.is_empty() {
-            assert_eq!(put(&bench.first, &name(), items, &mut Notes::new()), Ok(Waited::Done(())));
-            let data = [vec![0; consumed], bench.data()].concat();
-            bench.set_data(&data);
-        }
-        bench
-    }
-
-    fn data(&self) -> Vec<u8> {
-        bytes(&self.machine.kernel(), DATA_PATH)
-    }
-
-    fn set_data(&self, data: &[u8]) {
-        let mut kernel = self.machine.kernel();
-        let inode = kernel.files.resolve(Path::new(DATA_PATH)).unwrap();
-        *kernel.files.bytes_mut(inode) = data.to_vec();
-    }
-
-    /// As a peer posts or waits.
-    fn add_to_counter(&self, tokens: i64) {
-        let sem = semaphore_of(&name()).unwrap();
-        if tokens > 0 {
-            assert_eq!(semaphore::post(&self.first, &sem, tokens.unsigned_abs()), Ok(Waited::Done(())));
-        }
-        for _ in tokens..0 {
-            assert_eq!(semaphore::wait(&self.first, &sem, Deadline::Never), Ok(Waited::Done(())));
-        }
-    }
-
-    /// Everything that can be had within ten seconds after the last item, as a new process sees it.
-    fn drain(&self, notes: &mut Notes) -> Vec<Vec<u8>> {
-        let sim = self.machine.script();
-        let mut all = Vec::new();
-        loop {
-            let deadline = Deadline::At(sim.now().after(Duration::from_secs(10)));
-            match get(&sim, &name(), 4, deadline, notes).unwrap() {
-                Waited::Done(items) => all.extend(items),
-                Waited::TimedOut => return all,
-                Waited::Interrupted => panic!("nobody signalled"),
-            }
-        }
-    }
-
-    /// Empty, in step, and nothing that a destroy would not know.
-    fn check_at_rest(&self) {
-        assert_eq!(self.data(), b"", "{self}");
-        assert_eq!(bytes(&self.machine.kernel(), "/q/sem/counter"), b"0\n");
-        let names: Vec<String> = self.machine.kernel().files.tree().into_iter().map(|(path, _)| path).collect();
-        assert_eq!(names, ["/q", "/q/data", "/q/sem", "/q/sem/counter", "/q/sem/owner", "/q/sem/waitlock"]);
-    }
-
-    fn always_well_formed(&self) {
-        self.machine.always(|kernel| check_form(&bytes(kernel, DATA_PATH)));
-    }
-
-    /// And, where nothing fails, whole whenever anybody may take it.
-    fn always_whole(&self) {
-        self.machine.always(|kernel| {
-            let data = bytes(kernel, DATA_PATH);
-            check_form(&data);
-            let queue = kernel.files.resolve(Path::new("/q")).unwrap();
-            if kernel.files.look_up(queue, MUTEX.as_ref()).is_err() {
-                let lines = data.iter().filter(|&&byte| byte == b'\n').count();
-                assert!(data.last().is_none_or(|&last| last == b'\n'), "free with a torn tail");
-                assert!(!data.contains(&b'#'), "free with remains");
-                assert_eq!(bytes(kernel, "/q/sem/counter"), format!("{lines}\n").into_bytes(), "free and out of step");
-            }
-        });
-    }
-}
-
-/// What happened, for a failing test.
-impl std::fmt::Display for Bench {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.machine.steps().join("\n"))
-    }
-}
-
-/// NULs, then at most one line of `#` and a rest, then lines; what follows the last newline is a put's.
-fn check_form(data: &[u8]) {
-    let live = &data[data.iter().position(|&byte| byte != 0).unwrap_or(data.len())..];
-    for (index, line) in live.split(|&byte| byte == b'\n').enumerate() {
-        let line = if index == 0 { &line[line.iter().take_while(|&&byte| byte == b'#').count()..] } else { line };
-        assert!(
-            line.iter().all(|byte| byte.is_ascii_alphanumeric() || b"+/=".contains(byte)),
-            "not of the form: {}",
-            live.escape_ascii()
-        );
-    }
-}
-
-type Act = fn(&Sim) -> Result<Waited<usize>>;
-
-fn get_upto(sim: &Sim, most: usize) -> Result<Waited<usize>> {
-    Ok(match get(sim, &name(), most, Deadline::At(Time(0)), &mut Notes::new())? {
-        Waited::Done(items) => Waited::Done(items.len()),
-        Waited::TimedOut => Waited::TimedOut,
-        Waited::Interrupted => Waited::Interrupted,
-    })
-}
-
-fn put_some(sim: &Sim, items: &[Vec<u8>]) -> Result<Waited<usize>> {
-    put(sim, &name(), items, &mut Notes::new()).map(|_| Waited::Done(items.len()))
-}
+use super::bench::{Act, Bench, DATA_PATH, LONG, across, get_upto, item, long, name, put_some, small};
+use crate::base::{Deadline, Error, Result};
+use crate::primitive::queue::data::{Data, PAGE};
+use crate::primitive::queue::{Notes, get, len, put_back};
+use crate::primitive::wait::Waited;
+use crate::sys::{Errno, Rule, World};
+use crate::world::{Deviation, Machine, Options};
 
 /// Lets `act` die before each of its steps, and the one that repairs before each of its, and looks at what is left.
 fn crash_everywhere(consumed: usize, items: &[Vec<u8>], act: Act, check: impl Fn(bool, &[Vec<u8>], &Bench)) {
@@ -192,62 +55,10 @@ fn crash_everywhere_without(
     assert!(visited.get() > 100, "only {} crashes", visited.get());
 }
 
-/// Lets each call of `act` go wrong in each way, and looks at what it said and what is left.
-fn fail_everywhere(consumed: usize, items: &[Vec<u8>], act: Act, check: impl Fn(Result<usize>, &[Vec<u8>], &Bench)) {
-    fail_everywhere_without(None, consumed, items, act, check);
-}
-
-fn fail_everywhere_without(
-    omitted: Option<Rule>,
-    consumed: usize,
-    items: &[Vec<u8>],
-    act: Act,
-    check: impl Fn(Result<usize>, &[Vec<u8>], &Bench),
-) {
-    let troubles = {
-        let bench = Bench::new(consumed, items, None);
-        let victim = bench.machine.script();
-        act(&victim).unwrap();
-        let kernel = bench.machine.kernel();
-        kernel.processes[victim.who()].troubles.clone()
-    };
-    assert!(troubles.len() > 10);
-    for (call, kinds) in troubles.iter().enumerate() {
-        for &trouble in *kinds {
-            let bench = Bench::new(consumed, items, omitted);
-            bench.always_well_formed();
-            let victim = bench.machine.script();
-            bench.machine.kernel().fault = Some(Fault { who: victim.who(), call, trouble });
-            let said = match act(&victim) {
-                Ok(Waited::Done(count)) => Ok(count),
-                Ok(_) => Ok(0),
-                Err(error) => Err(error),
-            };
-            bench.machine.kernel().kill(victim.who());
-            let left = bench.drain(&mut Notes::new());
-            check(said, &left, &bench);
-            bench.check_at_rest();
-        }
-    }
-}
-
-fn small() -> Vec<Vec<u8>> {
-    [b'a', b'b', b'c'].map(|letter| item(letter, 30)).to_vec()
-}
-
-fn long() -> Vec<Vec<u8>> {
-    vec![item(b'a', 30), item(b'b', LONG), item(b'c', 30), item(b'd', LONG), item(b'e', 30)]
-}
-
 /// `left` is `items` without the first few.
 fn lost_at_most(items: &[Vec<u8>], left: &[Vec<u8>], most: usize, bench: &Bench) {
     assert!(items.ends_with(left), "not the last ones: {bench}");
     assert!(items.len() - left.len() <= most, "{} lost: {bench}", items.len() - left.len());
-}
-
-/// The first one's line begins at offset 4,000 and is cut at 4,096: a multiple of four before its end.
-fn across() -> Vec<Vec<u8>> {
-    vec![item(b'a', 100), item(b'b', 30)]
 }
 
 fn get_across_dies(omitted: Option<Rule>) {
@@ -332,45 +143,6 @@ fn put_back_by_rename() {
 #[should_panic(expected = "not of the form")]
 fn put_back_in_place() {
     put_back_dies(Some(Rule::PutBackByRename));
-}
-
-/// Every call goes wrong once: with an error nothing has changed; without, it has happened.
-#[test]
-fn full_disk() {
-    for consumed in [0, 4000] {
-        let gets: [(Act, usize); 3] =
-            [(|sim| get_upto(sim, 1), 1), (|sim| get_upto(sim, 2), 2), (|sim| get_upto(sim, 9), 5)];
-        for (act, most) in gets {
-            fail_everywhere(consumed, &long(), act, |said, left, bench| {
-                let taken = said.unwrap_or(0);
-                assert!(taken <= most);
-                assert_eq!(left, &long()[taken..], "{bench}");
-            });
-        }
-        fail_everywhere(
-            consumed,
-            &small(),
-            |sim| put_some(sim, &long()),
-            |said, left, bench| {
-                let all = [small(), long()].concat();
-                assert_eq!(left, if said.is_ok() { &all[..] } else { &all[..3] }, "{bench}");
-            },
-        );
-        let act: Act = |sim| put_back(sim, &name(), &small(), &mut Notes::new()).map(|()| Waited::Done(3));
-        fail_everywhere(consumed, &long(), act, |said, left, bench| {
-            let all = [small(), long()].concat();
-            assert_eq!(left, if said.is_ok() { &all[..] } else { &all[3..] }, "{bench}");
-        });
-    }
-}
-
-#[test]
-#[should_panic(expected = "all or nothing")]
-fn full_disk_without_undo() {
-    let act: Act = |sim| put_some(sim, &long());
-    fail_everywhere_without(Some(Rule::AppendUndone), 0, &small(), act, |said, left, _| {
-        assert!(said.is_ok() || left.len() == 3, "all or nothing");
-    });
 }
 
 /// A put dies half way, ours takes over for a get, then a peer appends.
@@ -479,7 +251,7 @@ fn an_item_without_a_token_is_posted_in_the_end() {
 /// What the rules forbid, for the variants that must be caught.
 impl<W: World> Data<'_, W> {
     pub fn paint_backwards(&mut self, start: u64, length: usize, paint: &[u8]) -> (usize, Option<Errno>) {
-        let page = data::PAGE as u64;
+        let page = PAGE as u64;
         let end = start + length as u64;
         for index in (start / page..=(end - 1) / page).rev() {
             let (from, to) = ((index * page).max(start), ((index + 1) * page).min(end));
