@@ -65,21 +65,23 @@ fn map_wiped_on_fork() -> Option<NonNull<AtomicU32>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::forked::in_child;
+    use super::super::forked::{Forked, without_forks};
     use super::*;
 
     #[test]
     fn children_and_their_children_are_noticed() {
+        let alone = without_forks();
+        let in_child = |work: &dyn Fn() -> String| Forked::start_among(&alone, work).finish();
         let witness = ForkWitness::new();
         assert!(!witness.is_same_process());
         witness.swear();
         let child = || {
             let at_start = witness.is_same_process();
             witness.swear();
-            let grandchild = in_child(|| witness.is_same_process().to_string());
+            let grandchild = in_child(&|| witness.is_same_process().to_string());
             format!("{at_start} {} {grandchild}", witness.is_same_process())
         };
-        assert_eq!(in_child(child), "false true false");
+        assert_eq!(in_child(&child), "false true false");
         assert!(witness.is_same_process());
     }
 

@@ -11,6 +11,8 @@ mod fork;
 #[cfg(test)]
 mod forked;
 mod guard;
+mod hash;
+mod line;
 mod local;
 mod mark;
 pub mod observe;

@@ -1,5 +1,6 @@
 //! A place in a wait: an event plus a capped re-check, never one alone.
 //!
+//! Only the front of the waiting line listens to events; who stands behind sleeps until it is its turn.
 //! Events are a watch on the awaited inode and the end of its holder. Where a watch cannot be had (a file system that
 //! others change too, no inotify instance left, no `/proc`) the re-checks come sooner: silently slower, never wrong.
 //!
@@ -16,6 +17,7 @@ use nix::sys::time::TimeSpec;
 
 use super::clock;
 use super::dir::Dir;
+use super::line::Line;
 use super::process::open_pidfd;
 use super::signals::Blocked;
 use super::watch::{Watch, Watches};
@@ -29,6 +31,7 @@ const FIRST_RECHECK: Duration = Duration::from_millis(10);
 
 #[derive(Debug)]
 pub struct Waiter {
+    line: Line,
     watches: Rc<Watches>,
     watch: Option<Watch>,
     /// Of the holder, until it has ended.
@@ -50,7 +53,16 @@ pub struct Sleep<'a> {
 
 impl Waiter {
     pub fn new(watches: Rc<Watches>) -> Waiter {
-        Waiter { watches, watch: None, holder: None, ended: None, armed_for: None, seen: None, pause: FIRST_RECHECK }
+        Waiter {
+            line: Line::default(),
+            watches,
+            watch: None,
+            holder: None,
+            ended: None,
+            armed_for: None,
+            seen: None,
+            pause: FIRST_RECHECK,
+        }
     }
 
     pub fn arm(
@@ -61,6 +73,10 @@ impl Waiter {
         holder: Option<u32>,
         process: impl FnOnce() -> Process,
     ) -> Armed {
+        if self.line.join(dir, name, awaited) {
+            (self.watch, self.holder) = (None, None);
+            return Armed::Ready;
+        }
         self.holder = holder.filter(|&pid| self.ended != Some(pid)).and_then(|pid| open_pidfd(pid).ok());
         self.armed_for = holder;
         // The new watch before the old one goes: for the same inode they are one.
@@ -98,9 +114,9 @@ impl Waiter {
         }
     }
 
-    /// With a watch nearly the longest, without one growing; not the same for everybody, lest all look at once.
+    /// With something to be heard nearly the longest, without one growing; not the same for everybody, lest all look at once.
     fn next_pause(&mut self, random: u64) -> Duration {
-        let pause = if self.watch.is_some() { RECHECK } else { self.pause };
+        let pause = if self.watch.is_some() || self.line.is_behind() { RECHECK } else { self.pause };
         self.pause = (self.pause * 3 / 2).min(RECHECK);
         // Between three quarters and all of it.
         pause - (pause / 4).mul_f64(random as f64 / u64::MAX as f64)
@@ -108,7 +124,8 @@ impl Waiter {
 
     fn sleep_until(&mut self, until: Time, pending: fn() -> bool) -> Wake {
         loop {
-            if self.watch.as_ref().is_some_and(Watch::is_heard) {
+            // Another wait of this process may have read what concerns us.
+            if self.watch.as_ref().is_some_and(Watch::has_changed) {
                 return Wake::Event;
             }
             let left = until.since(clock::now());
@@ -119,11 +136,16 @@ impl Waiter {
             if pending() {
                 return Wake::Interrupted;
             }
-            let has_holder_ended = self.poll(&blocked, left);
+            let heard = self.poll(&blocked, left);
             drop(blocked);
-            if has_holder_ended {
+            if heard.holder {
                 self.holder = None;
                 self.ended = self.armed_for;
+            }
+            if heard.watches {
+                self.watches.listen();
+            }
+            if heard.holder || (heard.line && self.line.hear()) {
                 return Wake::Event;
             }
             if pending() {
@@ -132,18 +154,28 @@ impl Waiter {
         }
     }
 
-    /// Sleeps for `left`, until something is to be read, or a signal. Is it the holder's end?
-    fn poll(&self, blocked: &Blocked, left: Duration) -> bool {
-        self.watches.with_fd(|inotify| {
-            let inotify = inotify.filter(|_| self.watch.is_some());
-            let mut fds = Vec::with_capacity(2);
-            fds.extend(self.holder.as_ref().map(|holder| PollFd::new(holder.as_fd(), PollFlags::POLLIN)));
-            fds.extend(inotify.map(|fd| PollFd::new(fd, PollFlags::POLLIN)));
-            // Errors too mean: look again. That of a signal, and there are no others with these arguments.
+    /// Sleeps for `left`, until there is something to be read, or a signal.
+    fn poll(&self, blocked: &Blocked, left: Duration) -> Heard {
+        self.watches.with_fd(|watches| {
+            let holder = self.holder.as_ref().map(OwnedFd::as_fd);
+            let watches = watches.filter(|_| self.watch.is_some());
+            let sources = [holder, self.line.socket(), watches];
+            let mut fds: Vec<_> = sources.iter().flatten().map(|&fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
+            // Its error is a signal's: there are no others with these arguments, and then nothing is ready.
             let _ = blocked.poll(&mut fds, TimeSpec::from_duration(left));
-            self.holder.is_some() && fds[0].any().unwrap_or(true)
+            let mut fds = fds.iter();
+            let [holder, line, watches] = sources
+                .map(|source| source.and_then(|_| fds.next()).is_some_and(|polled| polled.any().unwrap_or(true)));
+            Heard { holder, line, watches }
         })
     }
+}
+
+/// Who has something to say after a sleep.
+struct Heard {
+    holder: bool,
+    line: bool,
+    watches: bool,
 }
 
 #[cfg(test)]

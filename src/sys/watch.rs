@@ -73,6 +73,13 @@ impl Watches {
         instance.as_mut().filter(|instance| instance.serial == watch.serial).map(work)
     }
 
+    /// Reads what is queued, for all waits of this process.
+    pub fn listen(&self) {
+        if let Some(instance) = self.instance.borrow_mut().as_mut() {
+            instance.drain();
+        }
+    }
+
     /// For polling; `None` if the script has closed it.
     pub fn with_fd<T>(&self, use_it: impl FnOnce(Option<BorrowedFd>) -> T) -> T {
         let instance = self.instance.borrow();
@@ -81,13 +88,9 @@ impl Watches {
 }
 
 impl Watch {
-    /// Has anything happened to the inode since it was watched?
-    pub fn is_heard(&self) -> bool {
-        let heard = self.watches.with(self, |instance| {
-            instance.drain();
-            instance.events(self.number) != self.seen
-        });
-        heard.unwrap_or(true)
+    /// Has anything happened to the inode since it was watched, as far as [`Watches::listen`] has heard?
+    pub fn has_changed(&self) -> bool {
+        self.watches.with(self, |instance| instance.events(self.number) != self.seen).unwrap_or(true)
     }
 }
 
@@ -185,6 +188,13 @@ mod tests {
     use super::super::process::Identity;
     use super::super::scratch::Scratch;
     use super::*;
+
+    impl Watch {
+        fn is_heard(&self) -> bool {
+            self.watches.listen();
+            self.has_changed()
+        }
+    }
 
     struct Ground {
         scratch: Scratch,

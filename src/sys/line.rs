@@ -1,0 +1,420 @@
+//! The waiting line: of all who wait for one object on this host only the front watches it, so a release wakes one.
+//!
+//! It is an abstract Unix socket named after the object. Who can bind the name is the *front*; the others connect and
+//! sleep *behind* it. A front that leaves, for whatever reason, accepts the oldest connection and sends it the listening
+//! socket itself: the connections that are still to be accepted travel with it. Nothing is on disk.
+//!
+//! - A front that is killed drops the socket: everybody wakes once, one of them binds.
+//! - Who gave up has closed its end and is skipped. Who is killed with the socket on its way to him drops it, as above.
+//! - The name is bound but nobody listens (a front stopped in between), the backlog is full, the message brings no
+//!   socket: *alone*, with a watch of one's own, until the next look.
+//! - A front that is stopped stops the line; a squatter of the name can do the same. Those behind still look every second.
+//!
+//! A line is never the reason for a decision, only for the time of looking. One that joins two objects (a collision of
+//! hashes) or splits the waiters of one (network namespaces) is slower, not wrong.
+
+use std::ffi::OsStr;
+use std::io::{IoSlice, IoSliceMut};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+
+use nix::cmsg_space;
+use nix::sys::socket::{
+    AddressFamily, Backlog, ControlMessage, ControlMessageOwned, MsgFlags, SockFlag, SockType, UnixAddr, accept4, bind,
+    connect, getsockopt, listen, recvmsg, sendmsg, socket, sockopt,
+};
+use nix::sys::stat::fstat;
+
+use super::dir::Dir;
+use super::hash::fnv1a;
+use super::{Awaited, Errno, Sys};
+
+/// Who waits and gives up again and again leaves its connections here until the front leaves: not too many to skip.
+const BACKLOG: i32 = 1024;
+/// Fronts die seldom. A squatter of the name who accepts and closes would keep us busy for nothing.
+const PATIENCE: u32 = 8;
+/// The most descriptors that one message can carry: with room for all none is lost sight of.
+const MOST_DESCRIPTORS: usize = 253;
+
+/// A waiter's place in the line of one object.
+#[derive(Debug, Default)]
+pub struct Line {
+    place: Place,
+    object: Option<Object>,
+    /// How often the front was lost.
+    losses: u32,
+}
+
+#[derive(Debug, Default)]
+enum Place {
+    #[default]
+    Alone,
+    /// With the listening socket.
+    Front(OwnedFd),
+    /// With the connection to it.
+    Behind(OwnedFd),
+}
+
+/// What all its waiters call it: the directory's device and inode, the name, the kind of change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Object {
+    device: u64,
+    inode: u64,
+    name: u64,
+    awaited: Awaited,
+}
+
+impl Line {
+    /// Takes a place in the line of this object, or keeps the one it has. Is somebody else in front?
+    pub fn join(&mut self, dir: &Dir, name: &OsStr, awaited: Awaited) -> bool {
+        let object = Object::new(dir, name, awaited).ok();
+        if self.object != object {
+            self.leave();
+            self.object = object;
+        }
+        // The socket may have come while we were looking elsewhere.
+        self.hear();
+        if matches!(self.place, Place::Alone) && self.losses < PATIENCE {
+            self.place = self.object.as_ref().and_then(|object| Place::find(object).ok()).unwrap_or_default();
+        }
+        self.is_behind()
+    }
+
+    pub fn is_behind(&self) -> bool {
+        matches!(self.place, Place::Behind(_))
+    }
+
+    /// What becomes readable when it is our turn, or the front is lost.
+    pub fn socket(&self) -> Option<BorrowedFd<'_>> {
+        match &self.place {
+            Place::Behind(connection) => Some(connection.as_fd()),
+            Place::Alone | Place::Front(_) => None,
+        }
+    }
+
+    /// Is there news: our turn, or no front any more?
+    pub fn hear(&mut self) -> bool {
+        let Place::Behind(connection) = &self.place else {
+            return false;
+        };
+        self.place = match receive(connection) {
+            Ok(listening) => Place::Front(listening),
+            Err(Errno::EAGAIN) => return false,
+            Err(_) => {
+                self.losses += 1;
+                Place::Alone
+            }
+        };
+        true
+    }
+
+    /// The front passes the line on.
+    pub fn leave(&mut self) {
+        // If it has just become our turn we are who must pass it on.
+        self.hear();
+        if let Place::Front(listening) = std::mem::take(&mut self.place) {
+            pass_on(listening);
+        }
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+impl Place {
+    fn find(object: &Object) -> Sys<Place> {
+        let address = object.address()?;
+        let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+        let own = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
+        // Twice, for a front that leaves between the two.
+        for _ in 0..2 {
+            match bind(own.as_raw_fd(), &address) {
+                Ok(()) => {
+                    listen(&own, Backlog::new(BACKLOG)?)?;
+                    return Ok(Place::Front(own));
+                }
+                Err(Errno::EADDRINUSE) => {}
+                Err(errno) => return Err(errno),
+            }
+            match connect(own.as_raw_fd(), &address) {
+                Ok(()) => return Ok(Place::Behind(own)),
+                Err(Errno::ECONNREFUSED) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
+        Err(Errno::ECONNREFUSED)
+    }
+}
+
+impl Object {
+    fn new(dir: &Dir, name: &OsStr, awaited: Awaited) -> Sys<Object> {
+        let stat = fstat(dir)?;
+        let name = fnv1a(name.as_bytes().iter().copied());
+        Ok(Object { device: stat.st_dev, inode: stat.st_ino, name, awaited })
+    }
+
+    fn address(&self) -> Sys<UnixAddr> {
+        let Object { device, inode, name, awaited } = self;
+        let awaited = match awaited {
+            Awaited::Removal => "removal",
+            Awaited::Change => "change",
+        };
+        UnixAddr::new_abstract(format!("interlock/{device:x}/{inode:x}/{name:x}/{awaited}").as_bytes())
+    }
+}
+
+/// Gives the listening socket to the first behind that still waits. Without one the line ends with the socket.
+fn pass_on(listening: OwnedFd) {
+    while let Ok(connection) = accept4(listening.as_raw_fd(), SockFlag::SOCK_CLOEXEC) {
+        // SAFETY: a fresh descriptor that nobody else knows of.
+        let connection = unsafe { OwnedFd::from_raw_fd(connection) };
+        let flags = MsgFlags::MSG_NOSIGNAL | MsgFlags::MSG_DONTWAIT;
+        let rights = [listening.as_raw_fd()];
+        let message = [ControlMessage::ScmRights(&rights)];
+        // Refused if it has given up.
+        if sendmsg::<UnixAddr>(connection.as_raw_fd(), &[IoSlice::new(b".")], &message, flags, None).is_ok() {
+            return;
+        }
+    }
+}
+
+/// EAGAIN while there is nothing; any other error if the front is lost.
+fn receive(connection: &OwnedFd) -> Sys<OwnedFd> {
+    let (mut byte, mut room) = ([0], cmsg_space!([libc::c_int; MOST_DESCRIPTORS]));
+    let mut parts = [IoSliceMut::new(&mut byte)];
+    let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_CMSG_CLOEXEC;
+    let message = recvmsg::<UnixAddr>(connection.as_raw_fd(), &mut parts, Some(&mut room), flags)?;
+    let mut received = Vec::new();
+    for part in message.cmsgs()? {
+        if let ControlMessageOwned::ScmRights(numbers) = part {
+            // SAFETY: fresh descriptors that the system has just put into this process.
+            received.extend(numbers.into_iter().map(|number| unsafe { OwnedFd::from_raw_fd(number) }));
+        }
+    }
+    // Anybody may have bound the name and sent anything.
+    let is_listening = |fd: &OwnedFd| getsockopt(fd, sockopt::AcceptConn).unwrap_or(false);
+    received.into_iter().find(is_listening).ok_or(Errno::ECONNRESET)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::{UnixListener, UnixStream};
+
+    use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+    use nix::sys::signal::{Signal, kill};
+    use nix::unistd::{pipe, read, write};
+
+    use super::super::forked::{Forked, WithoutForks, without_forks};
+    use super::super::scratch::Scratch;
+    use super::*;
+
+    struct Ground {
+        _scratch: Scratch,
+        dir: Dir,
+        alone: WithoutForks,
+    }
+
+    impl Ground {
+        fn new() -> Ground {
+            let scratch = Scratch::on_disk();
+            let dir = Dir::open(&scratch.path("")).unwrap();
+            Ground { _scratch: scratch, dir, alone: without_forks() }
+        }
+
+        fn join(&self, line: &mut Line) -> bool {
+            line.join(&self.dir, OsStr::new("m"), Awaited::Removal)
+        }
+
+        fn joined(&self) -> Line {
+            let mut line = Line::default();
+            self.join(&mut line);
+            line
+        }
+
+        fn address(&self) -> UnixAddr {
+            Object::new(&self.dir, OsStr::new("m"), Awaited::Removal).unwrap().address().unwrap()
+        }
+
+        /// Somebody else's socket of that name, not listening.
+        fn squat(&self) -> OwnedFd {
+            let squatter = socket(AddressFamily::Unix, SockType::Stream, SockFlag::SOCK_CLOEXEC, None).unwrap();
+            bind(squatter.as_raw_fd(), &self.address()).unwrap();
+            squatter
+        }
+    }
+
+    fn is_front(line: &Line) -> bool {
+        matches!(line.place, Place::Front(_))
+    }
+
+    fn is_alone(line: &Line) -> bool {
+        matches!(line.place, Place::Alone)
+    }
+
+    /// Waits for news, as a sleep does.
+    fn await_news(line: &mut Line) {
+        poll(&mut [PollFd::new(line.socket().unwrap(), PollFlags::POLLIN)], PollTimeout::NONE).unwrap();
+        assert!(line.hear());
+    }
+
+    #[test]
+    fn first_come_first_in_front() {
+        let ground = Ground::new();
+        let mut lines: Vec<Line> = (0..5).map(|_| ground.joined()).collect();
+        while !lines.is_empty() {
+            assert!(is_front(&lines[0]));
+            assert!(lines[1..].iter_mut().all(|line| line.is_behind() && !line.hear()));
+            drop(lines.remove(0));
+            if let Some(next) = lines.first_mut() {
+                assert!(next.hear(), "one leaving wakes the next");
+            }
+        }
+        assert!(is_front(&ground.joined()), "the name is free again");
+    }
+
+    #[test]
+    fn each_object_has_its_own() {
+        let ground = Ground::new();
+        let mut line = ground.joined();
+        let mut other = Line::default();
+        assert!(!other.join(&ground.dir, OsStr::new("n"), Awaited::Removal));
+        assert!(!Line::default().join(&ground.dir, OsStr::new("m"), Awaited::Change));
+        let mut next = ground.joined();
+        assert!(is_front(&line) && is_front(&other) && next.is_behind());
+        assert!(!line.join(&ground.dir, OsStr::new("elsewhere"), Awaited::Removal));
+        assert!(next.hear() && is_front(&next), "who turns to another object leaves the line of the first");
+    }
+
+    #[test]
+    fn who_gave_up_is_skipped() {
+        let ground = Ground::new();
+        let front = ground.joined();
+        drop(ground.joined());
+        let mut waiting = ground.joined();
+        drop(front);
+        assert!(waiting.hear() && is_front(&waiting));
+    }
+
+    #[test]
+    fn who_gives_up_just_when_it_is_its_turn_passes_the_line_on() {
+        let ground = Ground::new();
+        let (front, gives_up, mut waiting) = (ground.joined(), ground.joined(), ground.joined());
+        drop(front);
+        assert!(!waiting.hear());
+        drop(gives_up);
+        assert!(waiting.hear() && is_front(&waiting));
+    }
+
+    #[test]
+    fn the_turn_may_come_while_looking_at_the_object() {
+        let ground = Ground::new();
+        let (front, mut waiting) = (ground.joined(), ground.joined());
+        drop(front);
+        assert!(!ground.join(&mut waiting) && is_front(&waiting));
+    }
+
+    /// A process that stands in the line, and says so.
+    fn start_in_line(ground: &Ground) -> Forked {
+        let (reader, writer) = pipe().unwrap();
+        let forked = Forked::start_among(&ground.alone, || {
+            let _line = ground.joined();
+            write(&writer, b".").unwrap();
+            loop {
+                nix::unistd::pause();
+            }
+        });
+        read(&reader, &mut [0]).unwrap();
+        forked
+    }
+
+    #[test]
+    fn a_killed_front_wakes_all_and_one_follows() {
+        let ground = Ground::new();
+        let front = start_in_line(&ground);
+        let mut lines: Vec<Line> = (0..4).map(|_| ground.joined()).collect();
+        assert!(lines.iter().all(Line::is_behind));
+        kill(front.pid, Signal::SIGKILL).unwrap();
+        lines.iter_mut().for_each(await_news);
+        let behind: Vec<bool> = lines.iter_mut().map(|line| ground.join(line)).collect();
+        assert_eq!(behind, [false, true, true, true]);
+    }
+
+    #[test]
+    fn hand_over_dies() {
+        let ground = Ground::new();
+        let front = ground.joined();
+        let next = start_in_line(&ground);
+        let mut last = ground.joined();
+        kill(next.pid, Signal::SIGSTOP).unwrap();
+        drop(front);
+        assert!(!last.hear(), "the socket is on its way to the stopped one");
+        kill(next.pid, Signal::SIGKILL).unwrap();
+        await_news(&mut last);
+        assert!(!ground.join(&mut last) && is_front(&last));
+    }
+
+    #[test]
+    fn bind_without_listen() {
+        let ground = Ground::new();
+        let stopped = ground.squat();
+        let mut line = Line::default();
+        assert!(!ground.join(&mut line) && is_alone(&line));
+        drop(stopped);
+        assert!(!ground.join(&mut line) && is_front(&line), "found at the next look");
+    }
+
+    #[test]
+    fn no_descriptor() {
+        let ground = Ground::new();
+        let squatter = ground.squat();
+        listen(&squatter, Backlog::MAXCONN).unwrap();
+        let squatter = UnixListener::from(squatter);
+        let mut line = ground.joined();
+        let (mut connection, _) = squatter.accept().unwrap();
+        std::io::Write::write_all(&mut connection, b".").unwrap();
+        assert!(line.hear() && is_alone(&line));
+    }
+
+    #[test]
+    fn a_socket_that_does_not_listen_is_not_a_line() {
+        let ground = Ground::new();
+        let squatter = ground.squat();
+        listen(&squatter, Backlog::MAXCONN).unwrap();
+        let squatter = UnixListener::from(squatter);
+        let mut line = ground.joined();
+        let (connection, _) = squatter.accept().unwrap();
+        let (useless, _) = UnixStream::pair().unwrap();
+        let rights = [useless.as_raw_fd()];
+        let message = [ControlMessage::ScmRights(&rights)];
+        sendmsg::<UnixAddr>(connection.as_raw_fd(), &[IoSlice::new(b".")], &message, MsgFlags::empty(), None).unwrap();
+        assert!(line.hear() && is_alone(&line));
+    }
+
+    #[test]
+    fn a_full_line_is_no_line() {
+        let ground = Ground::new();
+        let front = ground.squat();
+        listen(&front, Backlog::new(0).unwrap()).unwrap();
+        let lines: Vec<Line> = (0..3).map(|_| ground.joined()).collect();
+        assert!(lines[0].is_behind() && is_alone(lines.last().unwrap()));
+    }
+
+    #[test]
+    fn a_squatter_that_hangs_up_is_left_alone_in_the_end() {
+        let ground = Ground::new();
+        let squatter = ground.squat();
+        listen(&squatter, Backlog::MAXCONN).unwrap();
+        let squatter = UnixListener::from(squatter);
+        let mut line = Line::default();
+        let mut rounds = 0;
+        while ground.join(&mut line) {
+            drop(squatter.accept().unwrap());
+            await_news(&mut line);
+            rounds += 1;
+        }
+        assert_eq!(rounds, PATIENCE);
+    }
+}
