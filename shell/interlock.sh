@@ -22,7 +22,7 @@ __interlock_load() {
     sem_init sem_wait sem_trywait sem_post sem_peek sem_destroy
     queue_init queue_put queue_get queue_peek queue_len queue_foreach queue_destroy
     dirlock_trylock dirlock_lock dirlock_unlock bakery_trylock bakery_lock bakery_unlock
-    interlock
+    mutex_run dirlock_run bakery_run sem_run interlock
   )
 
   __interlock_drop_functions

@@ -8,6 +8,8 @@
 
 #include <signal.h>
 #include <stddef.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 typedef struct word_list WORD_LIST;
 typedef int builtin_function (WORD_LIST *);
@@ -19,6 +21,9 @@ extern int trapped_signal_received;
 extern int breaking;
 extern int continuing;
 extern int loop_level;
+extern int exit_immediately_on_error;
+extern int builtin_ignoring_errexit;
+extern int errexit_flag;
 extern char *this_command_name;
 extern void *current_builtin;
 extern builtin_function *this_shell_builtin;
@@ -38,10 +43,13 @@ struct call
   int seen_interrupt;
   int seen_trapped;
   int outer_loop_level;		/* -1 outside of a loop of ours */
+  int has_suspended_errexit;
+  pid_t runner;			/* the process that runs a command holding something, or 0 */
+  struct call *outer;		/* the one of these that was begun before */
 };
 
 /* What a step returns besides a status. */
-enum { INTERRUPTED = -1, EVALUATE = -2 };
+enum { INTERRUPTED = -1, EVALUATE = -2, RUN = -3, RUN_FUNCTION = -4 };
 
 /* Rust. */
 extern void interlock_loaded (int script);
@@ -75,14 +83,56 @@ interlock_has_news (const struct call *call)
 	 || (is_trapped () && !call->seen_trapped);
 }
 
+/* The calls that run a command holding something, the innermost first. */
+static struct call *runners;
+
 static void
 leave (void *argument)
 {
   struct call *call = argument;
+  struct call **place = &runners;
+
+  while (*place != NULL && *place != call)
+    place = &(*place)->outer;
+  if (*place != NULL)
+    *place = call->outer;
 
   if (call->outer_loop_level >= 0)
     loop_level = call->outer_loop_level;
+  if (call->has_suspended_errexit)
+    {
+      builtin_ignoring_errexit = 0;
+      exit_immediately_on_error = errexit_flag;
+    }
   interlock_end (call);
+}
+
+/* A subshell that exits inside of a command runs no unwind frames. What a parent holds is not ours to give back. */
+static void
+leave_all (void)
+{
+  struct call *call = runners;
+
+  while (call != NULL)
+    {
+      struct call *outer = call->outer;
+
+      if (call->runner == getpid ())
+	leave (call);
+      call = outer;
+    }
+}
+
+static void
+enlist (struct call *call)
+{
+  static int is_registered;
+
+  if (!is_registered)
+    is_registered = atexit (leave_all) == 0;
+  call->runner = getpid ();
+  call->outer = runners;
+  runners = call;
 }
 
 /* Runs what is due. A signal that comes while a trap runs is noticed by looking again; what is set after three looks is
@@ -131,6 +181,25 @@ evaluate (struct call *call)
   return status != 0;
 }
 
+/* The one command of *_run. Under set -e its failure must reach bash as the status of our builtin, since only there bash
+   knows whether an `if` or `||` looks at it. But in a function set -e goes on to end the first failing command. */
+static int
+evaluate_one (struct call *call, int is_function)
+{
+  char *command = interlock_command (call);
+
+  if (command == NULL)
+    return 3;
+  enlist (call);
+  if (exit_immediately_on_error && !builtin_ignoring_errexit && !is_function)
+    {
+      call->has_suspended_errexit = 1;
+      builtin_ignoring_errexit = 1;
+      exit_immediately_on_error = 0;
+    }
+  return evalstring (command, NULL, SEVAL_NOHIST);
+}
+
 static int
 run (int builtin, WORD_LIST *words)
 {
@@ -150,6 +219,11 @@ run (int builtin, WORD_LIST *words)
       if (status == EVALUATE)
 	{
 	  status = evaluate (call);
+	  break;
+	}
+      if (status == RUN || status == RUN_FUNCTION)
+	{
+	  status = evaluate_one (call, status == RUN_FUNCTION);
 	  break;
 	}
       look_after_signals (call);

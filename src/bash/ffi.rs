@@ -31,6 +31,8 @@ unsafe extern "C" {
     pub fn legal_identifier(name: *const c_char) -> c_int;
     // SHELL_VAR *find_variable (const char *);
     pub fn find_variable(name: *const c_char) -> *mut ShellVar;
+    // SHELL_VAR *find_function (const char *);
+    pub fn find_function(name: *const c_char) -> *mut ShellVar;
     // SHELL_VAR *find_variable_noref (const char *);
     pub fn find_variable_noref(name: *const c_char) -> *mut ShellVar;
     // SHELL_VAR *find_variable_last_nameref (const char *, int);

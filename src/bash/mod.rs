@@ -26,6 +26,8 @@ use crate::sys::{Local, Sys, World};
 /// What a step returns besides a status; see entry.c.
 const INTERRUPTED: c_int = -1;
 const EVALUATE: c_int = -2;
+const RUN: c_int = -3;
+const RUN_FUNCTION: c_int = -4;
 
 /// A call, from its first step until bash has left it for good. C sees the head.
 #[repr(C)]
@@ -46,6 +48,9 @@ pub struct Head {
     seen_interrupt: c_int,
     seen_trapped: c_int,
     outer_loop_level: c_int,
+    has_suspended_errexit: c_int,
+    runner: libc::pid_t,
+    outer: *mut Head,
 }
 
 // The malloc of bash 4.4 and 5.0 gives no more.
@@ -87,7 +92,15 @@ fn is_pending() -> bool {
 #[unsafe(no_mangle)]
 extern "C" fn interlock_begin(index: c_int) -> *mut Record {
     Box::into_raw(Box::new(Record {
-        head: Head { seen_terminating: 0, seen_interrupt: 0, seen_trapped: 0, outer_loop_level: -1 },
+        head: Head {
+            seen_terminating: 0,
+            seen_interrupt: 0,
+            seen_trapped: 0,
+            outer_loop_level: -1,
+            has_suspended_errexit: 0,
+            runner: 0,
+            outer: ptr::null_mut(),
+        },
         builtin: &TABLE[index as usize],
         call: Call::default(),
         has_news: ffi::interlock_has_news,
@@ -95,7 +108,7 @@ extern "C" fn interlock_begin(index: c_int) -> *mut Record {
     }))
 }
 
-/// One step: the status, or INTERRUPTED, or EVALUATE.
+/// One step: the status, or INTERRUPTED, EVALUATE, RUN or RUN_FUNCTION.
 ///
 /// # Safety
 ///
@@ -120,6 +133,14 @@ unsafe extern "C" fn interlock_step(record: *mut Record, words: *const WordList)
         Ok(Ok(Outcome::No)) => 1,
         Ok(Ok(Outcome::Interrupted)) => INTERRUPTED,
         Ok(Ok(Outcome::Evaluate)) => EVALUATE,
+        Ok(Ok(Outcome::Run { is_function })) => {
+            if is_function {
+                RUN_FUNCTION
+            } else {
+                RUN
+            }
+        }
+        Ok(Ok(Outcome::Status(status))) => c_int::from(status),
         Ok(Err(error)) => {
             Bash.warn(&error.message());
             c_int::from(error.status())
@@ -132,7 +153,7 @@ unsafe extern "C" fn interlock_step(record: *mut Record, words: *const WordList)
     }
 }
 
-/// After EVALUATE: the next command, for bash to free; NULL after the last.
+/// After EVALUATE and RUN…: the next command, for bash to free; NULL after the last.
 ///
 /// # Safety
 ///
@@ -205,6 +226,11 @@ impl Shell for Bash {
 
     fn version(&self) -> Vec<u8> {
         variables::get(c"BASH_VERSION").unwrap_or_default()
+    }
+
+    fn is_function(&self, name: &[u8]) -> bool {
+        // SAFETY: a C string that is only read.
+        CString::new(name).is_ok_and(|name| unsafe { !ffi::find_function(name.as_ptr()).is_null() })
     }
 
     fn program(&self) -> Vec<u8> {

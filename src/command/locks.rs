@@ -43,11 +43,11 @@ impl<W: World, S: Shell> Context<'_, W, S> {
         bakery::unlock(self.world, &self.directory()?, false).map(unlocked)
     }
 
-    fn inherit(&self) -> Inherit {
+    pub(super) fn inherit(&self) -> Inherit {
         if self.words.has(b'c') { Inherit::Nobody } else { Inherit::Programs }
     }
 
-    fn link(&self) -> Result<Name> {
+    pub(super) fn link(&self) -> Result<Name> {
         Name::of_link(self.words.operands[0])
     }
 }

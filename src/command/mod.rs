@@ -11,6 +11,7 @@ mod input;
 mod inspect;
 mod locks;
 mod queues;
+mod running;
 mod semaphores;
 mod shell;
 mod table;
@@ -35,6 +36,10 @@ pub enum Outcome {
     Interrupted,
     /// Run the commands of [`Call::next_command`], end with the status that says.
     Evaluate,
+    /// Run [`Call::next_command`], end with its status.
+    Run { is_function: bool },
+    /// A status of the user's choice.
+    Status(u8),
 }
 
 /// What lives as long as a call, interruptions included.
@@ -52,6 +57,7 @@ enum Carried {
     Reading(input::Reading),
     Delivering(deliver::Delivery),
     Foreach(queues::Foreach),
+    Running(running::Running),
 }
 
 impl Call {
@@ -64,6 +70,7 @@ impl Call {
     pub fn next_command(&mut self) -> Option<Vec<u8>> {
         match &mut self.carried {
             Carried::Foreach(foreach) => foreach.next_command(),
+            Carried::Running(running) => running.command(),
             _ => None,
         }
     }
@@ -90,12 +97,14 @@ pub fn run<W: World, S: Shell>(
     end
 }
 
-/// The shell leaves the call for good: what was taken and not delivered goes back.
+/// The shell leaves the call for good: what was taken and not delivered goes back, what was locked is unlocked.
 pub fn abandon<W: World>(world: &W, call: Call) {
-    if let Carried::Delivering(delivery) = call.carried {
-        // There is nobody left to tell.
-        let _ = delivery.put_back(world, &mut Vec::new());
-    }
+    // There is nobody left to tell.
+    let _ = match call.carried {
+        Carried::Delivering(delivery) => delivery.put_back(world, &mut Vec::new()).map_err(|(_, error)| error),
+        Carried::Running(running) => running.release(world),
+        _ => Ok(()),
+    };
 }
 
 /// What the commands of all families work with.
@@ -138,6 +147,7 @@ impl<W: World, S: Shell> Context<'_, W, S> {
             Action::BakeryTrylock => self.bakery_lock(Some(Timeout::Once)),
             Action::BakeryLock => self.bakery_lock(None),
             Action::BakeryUnlock => self.bakery_unlock(),
+            Action::MutexRun | Action::DirlockRun | Action::BakeryRun | Action::SemRun => self.run_holding(),
             Action::Interlock => self.interlock(),
             Action::InspectList
             | Action::InspectStat

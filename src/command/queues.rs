@@ -168,7 +168,7 @@ fn copy(items: &[&[u8]]) -> Option<Vec<Vec<u8>>> {
 }
 
 /// Single quotes keep everything but themselves.
-fn quote(word: &[u8], line: &mut Vec<u8>) {
+pub fn quote(word: &[u8], line: &mut Vec<u8>) {
     line.push(b'\'');
     for &byte in word {
         match byte {

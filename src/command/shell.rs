@@ -46,6 +46,8 @@ pub trait Shell {
     fn is_terminal(&self) -> bool;
     /// Its own.
     fn version(&self) -> Vec<u8>;
+    /// Would this command word call a function?
+    fn is_function(&self, name: &[u8]) -> bool;
     /// `$0`.
     fn program(&self) -> Vec<u8>;
     /// One line on standard error, in the shell's form.

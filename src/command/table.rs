@@ -30,6 +30,10 @@ pub enum Action {
     BakeryTrylock,
     BakeryLock,
     BakeryUnlock,
+    MutexRun,
+    DirlockRun,
+    BakeryRun,
+    SemRun,
     Interlock,
     InspectList,
     InspectStat,
@@ -95,6 +99,16 @@ TIMEOUT is in seconds, decimals allowed: omitted or negative waits for ever,
 const USAGE: (&str, &str) = ("2", "wrong usage; nothing was done");
 const NOT_OWNER: (&str, &str) = ("2", "wrong usage, or not the owner; nothing was done");
 const ERROR: (&str, &str) = ("3", "system error, or a damaged object");
+
+const RUN_TIMEOUT: Opt = with_value(b't', "TIMEOUT", "wait so many seconds at most; 0 tries once");
+const RUN_STATUS: Opt = with_value(b'E', "STATUS", "the status if the lock was not got (1)");
+const SLOTS: Opt = with_value(b'n', "SLOTS", "make the semaphore with so many tokens if it is missing");
+const RUN_STATUSES: &[(&str, &str)] = &[
+    ("0", "COMMAND was run; its own status, whatever that is"),
+    ("1", "timed out, COMMAND was not run"),
+    USAGE,
+    ERROR,
+];
 
 pub static TABLE: &[Builtin] = &[
     Builtin {
@@ -417,6 +431,67 @@ TIMEOUT is in seconds, decimals allowed: omitted or negative waits for ever,
         details: "Any subshell of the script that entered it may leave it.",
         statuses: &[("0", "left"), ("1", "nobody was inside"), NOT_OWNER, ERROR],
         example: "bakery_unlock ./bakery",
+    },
+    Builtin {
+        name: "mutex_run",
+        action: Action::MutexRun,
+        synopsis: "[-c] [-t TIMEOUT] [-E STATUS] NAME COMMAND [ARG...]",
+        operands: operands(2, usize::MAX),
+        options: &[CLOSE, RUN_TIMEOUT, RUN_STATUS],
+        summary: "Run a command while holding a mutex",
+        details: "\
+As mutex_lock NAME, COMMAND, mutex_unlock NAME.
+COMMAND is a function, builtin or program, run in this shell. Its status is
+passed through, and the lock is given back on every way out: return, exit,
+set -e, Ctrl-C.",
+        statuses: RUN_STATUSES,
+        example: "mutex_run -t 5 /run/lock/backup backup --all",
+    },
+    Builtin {
+        name: "dirlock_run",
+        action: Action::DirlockRun,
+        synopsis: "[-c] [-t TIMEOUT] [-E STATUS] NAME COMMAND [ARG...]",
+        operands: operands(2, usize::MAX),
+        options: &[CLOSE, RUN_TIMEOUT, RUN_STATUS],
+        summary: "Run a command while holding a lock directory",
+        details: "\
+As dirlock_lock NAME, COMMAND, dirlock_unlock NAME.
+COMMAND is a function, builtin or program, run in this shell. Its status is
+passed through, and the lock is given back on every way out: return, exit,
+set -e, Ctrl-C.",
+        statuses: RUN_STATUSES,
+        example: "dirlock_run -t 5 /run/lock/backup.d backup --all",
+    },
+    Builtin {
+        name: "bakery_run",
+        action: Action::BakeryRun,
+        synopsis: "[-t TIMEOUT] [-E STATUS] DIR COMMAND [ARG...]",
+        operands: operands(2, usize::MAX),
+        options: &[RUN_TIMEOUT, RUN_STATUS],
+        summary: "Run a command inside a bakery: first come, first served",
+        details: "\
+As bakery_lock DIR, COMMAND, bakery_unlock DIR.
+COMMAND is a function, builtin or program, run in this shell. Its status is
+passed through, and the lock is given back on every way out: return, exit,
+set -e, Ctrl-C.",
+        statuses: RUN_STATUSES,
+        example: "bakery_run ./bakery serve",
+    },
+    Builtin {
+        name: "sem_run",
+        action: Action::SemRun,
+        synopsis: "[-n SLOTS] [-t TIMEOUT] [-E STATUS] NAME COMMAND [ARG...]",
+        operands: operands(2, usize::MAX),
+        options: &[SLOTS, RUN_TIMEOUT, RUN_STATUS],
+        summary: "Run a command while holding a token of a semaphore",
+        details: "\
+As sem_wait NAME, COMMAND, sem_post NAME. The token of a shell that is
+killed meanwhile is lost.
+COMMAND is a function, builtin or program, run in this shell. Its status is
+passed through, and the lock is given back on every way out: return, exit,
+set -e, Ctrl-C.",
+        statuses: RUN_STATUSES,
+        example: "sem_run -n 4 /run/lock/jobs convert picture.png",
     },
     Builtin {
         name: "interlock",

@@ -66,6 +66,10 @@ impl Shell for Fake {
         moved
     }
 
+    fn is_function(&self, _: &[u8]) -> bool {
+        false
+    }
+
     fn is_terminal(&self) -> bool {
         false
     }

@@ -78,9 +78,12 @@ pub fn wait<W: World>(world: &W, name: &Name, deadline: Deadline) -> Result<Wait
 
 /// Adds `count` tokens; all of them or, on an error, none.
 pub fn post<W: World>(world: &W, name: &Name, count: u64) -> Result<Waited<()>> {
-    Semaphore::open(world, name)?
-        .with_count(Deadline::Never, |counted| counted.give(count).map(Try::Done))
-        .map(Waited::from)
+    post_until(world, name, count, Deadline::Never)
+}
+
+/// The same, but not waiting for ever for a peer that holds the counter.
+pub fn post_until<W: World>(world: &W, name: &Name, count: u64, deadline: Deadline) -> Result<Waited<()>> {
+    Semaphore::open(world, name)?.with_count(deadline, |counted| counted.give(count).map(Try::Done)).map(Waited::from)
 }
 
 /// The counter as it is; a peer's race can make it negative.
