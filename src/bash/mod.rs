@@ -10,7 +10,6 @@ mod variables;
 
 use std::cell::Cell;
 use std::ffi::{CStr, CString, OsStr, c_char, c_int};
-use std::io::IsTerminal;
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -221,7 +220,7 @@ impl Shell for Bash {
     }
 
     fn is_terminal(&self) -> bool {
-        std::io::stdin().is_terminal()
+        streams::is_terminal()
     }
 
     fn version(&self) -> Vec<u8> {

@@ -18,6 +18,12 @@ const RECHECK: TimeSpec = TimeSpec::new(1, 0);
 /// A pipe that is ready takes so much at once without blocking.
 const PIECE: usize = libc::PIPE_BUF;
 
+/// Is standard input one?
+pub fn is_terminal() -> bool {
+    // SAFETY: asks about a number only.
+    unsafe { libc::isatty(libc::STDIN_FILENO) == 1 }
+}
+
 /// Writes some of `bytes` to standard output.
 pub fn write(bytes: &[u8], is_pending: impl Fn() -> bool) -> Sys<Moved> {
     // What echo and printf have left in the buffer comes first. Its error is theirs.

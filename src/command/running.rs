@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::queues::quote;
 use super::words::{number, usage};
-use super::{Action, Carried, Context, Outcome, Shell, outcome};
+use super::{Action, Carried, Context, Outcome, Shell};
 use crate::base::{Deadline, Name, Result, Timeout};
 use crate::primitive::wait::Waited;
 use crate::primitive::{bakery, dirlock, mutex, semaphore};

@@ -90,7 +90,7 @@ fn fdinfo(pid: u32, number: &OsStr) -> String {
     fs::read_to_string(Path::new(&format!("/proc/{pid}/fdinfo")).join(number)).unwrap_or_default()
 }
 
-/// `lock:	1: OFDLCK  ADVISORY  READ -1 08:01:1234 77 77`: one byte, read-locked.
+/// `lock: 1: OFDLCK  ADVISORY  READ -1 08:01:1234 77 77`: one byte, read-locked.
 fn mark_nonce(line: &str) -> Option<u32> {
     let words: Vec<&str> = line.strip_prefix("lock:")?.split_ascii_whitespace().collect();
     match words[..] {
