@@ -29,6 +29,10 @@ use super::dir::Dir;
 use super::hash::fnv1a;
 use super::{Awaited, Errno, Sys};
 
+/// How the names of all lines begin.
+pub const NAMES: &str = "interlock/";
+/// How many parts the name of a line has; those behind add one.
+pub const PARTS: usize = 5;
 /// Who waits and gives up again and again leaves its connections here until the front leaves: not too many to skip.
 const BACKLOG: i32 = 1024;
 /// Fronts die seldom. A squatter of the name who accepts and closes would keep us busy for nothing.
@@ -140,7 +144,11 @@ impl Place {
                 Err(errno) => return Err(errno),
             }
             match connect(own.as_raw_fd(), &address) {
-                Ok(()) => return Ok(Place::Behind(own)),
+                Ok(()) => {
+                    // For onlookers, who see the names of sockets and nothing else. Without one it works as well.
+                    let _ = object.address_behind(own.as_raw_fd()).and_then(|address| bind(own.as_raw_fd(), &address));
+                    return Ok(Place::Behind(own));
+                }
                 Err(Errno::ECONNREFUSED) => {}
                 Err(errno) => return Err(errno),
             }
@@ -156,14 +164,27 @@ impl Object {
         Ok(Object { device: stat.st_dev, inode: stat.st_ino, name, awaited })
     }
 
-    fn address(&self) -> Sys<UnixAddr> {
+    fn line_name(&self) -> String {
         let Object { device, inode, name, awaited } = self;
         let awaited = match awaited {
             Awaited::Removal => "removal",
             Awaited::Change => "change",
         };
-        UnixAddr::new_abstract(format!("interlock/{device:x}/{inode:x}/{name:x}/{awaited}").as_bytes())
+        format!("{NAMES}{device:x}/{inode:x}/{name:x}/{awaited}")
     }
+
+    fn address(&self) -> Sys<UnixAddr> {
+        UnixAddr::new_abstract(self.line_name().as_bytes())
+    }
+
+    fn address_behind(&self, socket: i32) -> Sys<UnixAddr> {
+        UnixAddr::new_abstract(format!("{}/{}.{socket}", self.line_name(), std::process::id()).as_bytes())
+    }
+}
+
+/// What the front's socket is called; the names of those behind begin so.
+pub fn line_name(dir: &Dir, name: &OsStr, awaited: Awaited) -> Sys<String> {
+    Object::new(dir, name, awaited).map(|object| object.line_name())
 }
 
 /// Gives the listening socket to the first behind that still waits. Without one the line ends with the socket.

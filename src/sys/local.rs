@@ -18,7 +18,7 @@ use super::random::Random;
 use super::signals::Blocked;
 use super::wait::{Sleep, Waiter};
 use super::watch::Watches;
-use super::{Access, Armed, Awaited, Inherit, Stat, Sys, Wake, World, clock, files};
+use super::{Access, Armed, Awaited, Inherit, Stat, Sys, Wake, World, clock, files, line};
 use crate::base::{Deadline, Process, Time};
 
 #[derive(Debug)]
@@ -192,7 +192,11 @@ impl World for Local {
     }
 
     fn observe(&self) -> Observed {
-        Observed::take(b"interlock")
+        Observed::take()
+    }
+
+    fn line_name(&self, dir: &Dir, name: &OsStr, awaited: Awaited) -> Vec<u8> {
+        line::line_name(dir, name, awaited).map(String::into_bytes).unwrap_or_default()
     }
 
     fn hears_events(&self, dir: &Dir) -> bool {

@@ -6,6 +6,8 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::line::{NAMES, PARTS};
+
 /// One process' share in what is asked for.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Sight {
@@ -33,9 +35,9 @@ pub struct Observed {
 
 impl Observed {
     /// Looks into all processes.
-    pub fn take(line_prefix: &[u8]) -> Observed {
+    pub fn take() -> Observed {
         let mut observed = Observed::default();
-        let lines = line_sockets(line_prefix);
+        let lines = line_sockets();
         for pid in processes() {
             match look_into(pid, &lines) {
                 Some(sight) if sight.marks.is_empty() && sight.watched.is_empty() && sight.lines.is_empty() => {}
@@ -110,17 +112,19 @@ fn socket_inode(target: &OsStr) -> Option<u64> {
     target.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
 }
 
-/// The abstract Unix sockets whose name begins with `prefix`, by inode. The kernel shows the leading NUL as `@`.
-fn line_sockets(prefix: &[u8]) -> HashMap<u64, Vec<u8>> {
+/// The sockets of waiting lines, by inode, and the line that each is in.
+fn line_sockets() -> HashMap<u64, Vec<u8>> {
     let table = fs::read("/proc/net/unix").unwrap_or_default();
-    table.split(|&byte| byte == b'\n').filter_map(|line| socket_of(line, prefix)).collect()
+    table.split(|&byte| byte == b'\n').filter_map(line_socket).collect()
 }
 
-fn socket_of(line: &[u8], prefix: &[u8]) -> Option<(u64, Vec<u8>)> {
-    let at = line.windows(2).position(|pair| pair == b" @")?;
-    let (fields, name) = (&line[..at], &line[at + 2..]);
+/// `0000000000000000: 00000002 00000000 00000000 0001 03 4711 @interlock/…`: the kernel shows an abstract name's NUL as `@`.
+fn line_socket(row: &[u8]) -> Option<(u64, Vec<u8>)> {
+    let at = row.windows(2).position(|pair| pair == b" @")?;
+    let (fields, name) = (&row[..at], &row[at + 2..]);
     let inode = std::str::from_utf8(fields).ok()?.split_ascii_whitespace().last()?.parse().ok()?;
-    name.starts_with(prefix).then(|| (inode, name.to_vec()))
+    let parts: Vec<&[u8]> = name.splitn(PARTS + 1, |&byte| byte == b'/').collect();
+    (name.starts_with(NAMES.as_bytes()) && parts.len() >= PARTS).then(|| (inode, parts[..PARTS].join(&b'/')))
 }
 
 #[cfg(test)]
@@ -143,25 +147,18 @@ mod tests {
         }
         assert_eq!(watched_inode("inotify wd:3 ino:3e8 sdev:1a mask:c0e ignored_mask:0 fhandle-bytes:8"), Some(1000));
         assert_eq!(socket_inode(OsStr::new("socket:[77]")), Some(77));
-        assert_eq!(
-            socket_of(b"0000000000000000: 00000002 00000000 00010000 0001 01 4711 @interlock/1/m n", b"interlock/"),
-            Some((4711, b"interlock/1/m n".to_vec()))
-        );
-        assert_eq!(socket_of(b"0000000000000000: 00000002 00000000 00010000 0001 01 4711 /run/x", b"interlock/"), None);
+        let row = |name: &str| format!("0000000000000000: 00000002 00000000 00010000 0001 01 4711 {name}").into_bytes();
+        let front = Some((4711, b"interlock/fe00/2a/77/removal".to_vec()));
+        assert_eq!(line_socket(&row("@interlock/fe00/2a/77/removal")), front);
+        assert_eq!(line_socket(&row("@interlock/fe00/2a/77/removal/12.5")), front, "one behind");
+        for other in ["@interlock/", "@other/1/2/3/removal", "/run/interlock/1/2/3/removal", ""] {
+            assert_eq!(line_socket(&row(other)), None, "{other}");
+        }
     }
 
     #[test]
     fn our_own_command_line_is_seen_and_a_missing_one_is_not() {
         assert!(command_line(std::process::id()).is_some_and(|line| line.contains("interlock")));
         assert_eq!(command_line(u32::MAX), None);
-    }
-
-    #[test]
-    fn names_with_any_bytes_are_kept() {
-        let line = [b"0: 2 0 10000 1 1 5 @interlock/".as_slice(), &[0xff, b'@', b' ']].concat();
-        assert_eq!(
-            socket_of(&line, b"interlock/"),
-            Some((5, [b"interlock/".as_slice(), &[0xff, b'@', b' ']].concat()))
-        );
     }
 }
