@@ -188,7 +188,7 @@ mod tests {
     use nix::sys::resource::{Resource, setrlimit};
     use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, raise, sigaction};
 
-    use super::super::forked::{Forked, in_child};
+    use super::super::forked::{Forked, in_child, without_forks};
     use super::super::scratch::Scratch;
     use super::super::{Local, World};
     use super::*;
@@ -298,6 +298,41 @@ mod tests {
         symlink("2", ground.scratch.path("m")).unwrap();
         waiter.look_sooner_after_change(now());
         assert_eq!(waiter.next_pause(0), FIRST_RECHECK);
+    }
+
+    /// Takes the link by making it; gives it back at once. How often did something wake us?
+    fn take_and_give_back(ground: &Ground, say_that_we_wait: impl FnOnce()) -> u32 {
+        let mut waiter = ground.armed(None);
+        let mut say_that_we_wait = Some(say_that_we_wait);
+        let mut events = 0;
+        while symlink("1", ground.scratch.path("m")).is_err() {
+            if let Some(say) = say_that_we_wait.take() {
+                say();
+            }
+            events += u32::from(ground.world.sleep(&mut waiter, Deadline::Never) == Wake::Event);
+            ground.arm(&mut waiter, None);
+        }
+        drop(waiter);
+        ground.remove();
+        events
+    }
+
+    #[test]
+    fn one_release_wakes_one_of_many() {
+        const MANY: u32 = 12;
+        let (alone, ground) = (without_forks(), Ground::new());
+        let (reader, writer) = nix::unistd::pipe().unwrap();
+        let start = || {
+            let say = || assert_eq!(nix::unistd::write(&writer, b"."), Ok(1));
+            let waiting = Forked::start_among(&alone, || take_and_give_back(&ground, say).to_string());
+            assert_eq!(nix::unistd::read(&reader, &mut [0]), Ok(1));
+            waiting
+        };
+        let waiting: Vec<_> = (0..MANY).map(|_| start()).collect();
+        ground.remove();
+        let events: u32 = waiting.into_iter().map(|waiting| waiting.finish().parse::<u32>().unwrap()).sum();
+        // Each is woken to stand in front, and by the release. If each release woke all, it would be half their square.
+        assert!(events <= 3 * MANY, "{events}");
     }
 
     static PENDING: AtomicBool = AtomicBool::new(false);
