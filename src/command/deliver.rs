@@ -6,6 +6,8 @@
 //! [`Call`](super::Call), and if the shell does not come back the item goes to the head of the queue, from where it is
 //! delivered whole once more.
 
+use std::borrow::Cow;
+
 use super::words::{printable, usage};
 use super::{Call, Carried, Context, Moved, Outcome, Shell, Target};
 use crate::base::{Error, Name, Result};
@@ -13,12 +15,13 @@ use crate::primitive::queue;
 use crate::primitive::wait::Waited;
 use crate::sys::{Errno, World};
 
+/// A pipe takes so much in one piece.
+const PIPE_BUF: usize = 4096;
+
 /// Items on their way out.
 pub struct Delivery {
     items: Vec<Vec<u8>>,
-    /// The first item has got the newline it is printed with.
-    is_line: bool,
-    /// How much of the line is written.
+    /// How much of the line is written: the first item and a newline.
     written: usize,
     /// The queue they were taken from; `None` if nothing was taken.
     taken_from: Option<Name>,
@@ -26,49 +29,62 @@ pub struct Delivery {
 
 impl Delivery {
     pub fn of(items: Vec<Vec<u8>>, taken_from: Option<Name>) -> Delivery {
-        Delivery { items, is_line: false, written: 0, taken_from }
+        Delivery { items, written: 0, taken_from }
     }
 
     /// Undoes the taking. Gives the items back with the error if they could not be put back.
     pub fn put_back<W: World>(
-        mut self,
+        self,
         world: &W,
         notes: &mut queue::Notes,
     ) -> std::result::Result<(), (Vec<Vec<u8>>, Error)> {
         let Some(queue) = self.taken_from else { return Ok(()) };
-        if self.is_line {
-            self.items[0].pop();
-        }
         queue::put_back(world, &queue, &self.items, notes).map_err(|error| (self.items, error))
     }
 }
 
-/// A text to standard output, all of it.
-pub fn print<S: Shell>(shell: &mut S, call: &mut Call, text: Vec<u8>) -> Result<Outcome> {
+/// What is left of the line. In one piece if it is small, so that lines of several writers do not mix in a pipe; without
+/// copying if it is large.
+fn rest_of_line(item: &[u8], written: usize) -> Cow<'_, [u8]> {
+    match item.get(written..) {
+        Some(rest) if rest.len() < PIPE_BUF => Cow::Owned([rest, b"\n"].concat()),
+        Some(rest) => Cow::Borrowed(rest),
+        None => Cow::Borrowed(&[]),
+    }
+}
+
+/// Writes the first item and a newline to standard output.
+fn write_line<S: Shell>(shell: &mut S, delivery: &mut Delivery) -> Result<Moved> {
+    let failed = |errno| Error::system("standard output", errno);
+    let Some(item) = delivery.items.first() else { return Ok(Moved::Bytes(0)) };
+    loop {
+        let rest = rest_of_line(item, delivery.written);
+        if rest.is_empty() {
+            return Ok(Moved::Bytes(delivery.written));
+        }
+        match shell.write(&rest).map_err(failed)? {
+            Moved::Bytes(0) => return Err(failed(Errno::EIO)),
+            Moved::Bytes(count) => delivery.written += count,
+            Moved::Interrupted => return Ok(Moved::Interrupted),
+        }
+    }
+}
+
+/// A text of lines to standard output, all of it.
+pub fn print<S: Shell>(shell: &mut S, call: &mut Call, mut text: Vec<u8>) -> Result<Outcome> {
     let mut delivery = match std::mem::take(&mut call.carried) {
         Carried::Delivering(delivery) => delivery,
-        _ => Delivery::of(vec![text], None),
+        // The last newline is written as that of an item is.
+        _ if text.pop().is_some() => Delivery::of(vec![text], None),
+        _ => return Ok(Outcome::Done),
     };
-    match write_all(shell, &mut delivery)? {
+    match write_line(shell, &mut delivery)? {
         Moved::Bytes(_) => Ok(Outcome::Done),
         Moved::Interrupted => {
             call.carried = Carried::Delivering(delivery);
             Ok(Outcome::Interrupted)
         }
     }
-}
-
-fn write_all<S: Shell>(shell: &mut S, delivery: &mut Delivery) -> Result<Moved> {
-    let failed = |errno| Error::system("standard output", errno);
-    let Some(text) = delivery.items.first() else { return Ok(Moved::Bytes(0)) };
-    while delivery.written < text.len() {
-        match shell.write(&text[delivery.written..]).map_err(failed)? {
-            Moved::Bytes(0) => return Err(failed(Errno::EIO)),
-            Moved::Bytes(count) => delivery.written += count,
-            Moved::Interrupted => return Ok(Moved::Interrupted),
-        }
-    }
-    Ok(Moved::Bytes(delivery.written))
 }
 
 impl<'a, W: World, S: Shell> Context<'a, W, S> {
@@ -129,7 +145,7 @@ impl<'a, W: World, S: Shell> Context<'a, W, S> {
     pub(super) fn deliver(&mut self, mut delivery: Delivery, target: Option<Target<'_>>) -> Result<Outcome> {
         let end = match target {
             Some(target) => self.assign(&delivery.items, target).map(|()| Moved::Bytes(0)),
-            None => self.write_line(&mut delivery),
+            None => write_line(self.shell, &mut delivery),
         };
         match end {
             Ok(Moved::Bytes(_)) => Ok(Outcome::Done),
@@ -153,18 +169,6 @@ impl<'a, W: World, S: Shell> Context<'a, W, S> {
             return failed("an item with a NUL byte does not fit into a variable");
         }
         self.shell.assign(target, items)
-    }
-
-    /// The item and one newline.
-    fn write_line(&mut self, delivery: &mut Delivery) -> Result<Moved> {
-        if !delivery.is_line
-            && let Some(item) = delivery.items.first_mut()
-        {
-            item.try_reserve_exact(1).map_err(|_| Error::system("standard output", Errno::ENOMEM))?;
-            item.push(b'\n');
-            delivery.is_line = true;
-        }
-        write_all(self.shell, delivery)
     }
 
     /// The last resort is standard error.

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 
 use super::{Moved, Shell};
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, make_room};
 use crate::sys::Errno;
 
 const PIECE: usize = 64 * 1024;
@@ -36,7 +36,7 @@ impl Reading {
     pub fn read<S: Shell>(&mut self, shell: &mut S) -> Result<Moved> {
         while !self.has_ended {
             // Not enough memory for the item is an error of this call, not the end of the shell.
-            self.bytes.try_reserve(PIECE).map_err(|_| self.error(Errno::ENOMEM))?;
+            make_room(&mut self.bytes, PIECE).map_err(|_| self.error(Errno::ENOMEM))?;
             let length = self.bytes.len();
             self.bytes.resize(length + PIECE, 0);
             let moved = shell.read(self.file.as_ref(), &mut self.bytes[length..]);

@@ -402,6 +402,23 @@ fn an_interrupted_write_goes_on_where_it_was() {
 }
 
 #[test]
+fn a_large_item_is_written_in_pieces_and_ends_in_one_newline() {
+    let mut stage = Stage::with_queue();
+    let item = "x".repeat(10_000);
+    for script in [
+        vec![],
+        vec![Next::Move(9_999), Next::Interrupt],
+        vec![Next::Move(10_000), Next::Interrupt],
+        vec![Next::Move(4_096), Next::Move(4_096), Next::Interrupt, Next::Move(1)],
+    ] {
+        stage.run(&format!("queue_put @q {item}")).unwrap();
+        stage.shell.script = script.into();
+        assert_eq!(stage.run("queue_get @q"), Ok(Outcome::Done));
+        assert!(std::mem::take(&mut stage.shell.output) == format!("{item}\n").into_bytes());
+    }
+}
+
+#[test]
 fn a_call_that_a_trap_abandons_gives_its_item_back() {
     let mut stage = Stage::with_queue();
     stage.run("queue_put @q message next").unwrap();

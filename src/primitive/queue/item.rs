@@ -9,6 +9,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
+use crate::base::make_room;
 use crate::sys::{Errno, Sys};
 
 /// The lines of `items`, one after the other.
@@ -66,7 +67,7 @@ pub fn with_room<T>(length: usize) -> Sys<Vec<T>> {
 
 /// `push` that can say no.
 pub fn push<T>(vector: &mut Vec<T>, value: T) -> Sys<()> {
-    vector.try_reserve(1).map_err(|_| Errno::ENOMEM)?;
+    make_room(vector, 1).map_err(|_| Errno::ENOMEM)?;
     vector.push(value);
     Ok(())
 }

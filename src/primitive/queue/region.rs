@@ -12,7 +12,7 @@
 
 use super::data::{DATA, Data, PAGE, position};
 use super::item::with_room;
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, make_room};
 use crate::sys::{Errno, Rule, World};
 
 /// What the passes write from: small enough to lie around, large enough to make the number of writes no matter.
@@ -97,7 +97,7 @@ impl<W: World> Data<'_, W> {
             region.bytes.extend_from_slice(self.rest_of_block(next)?);
         } else {
             let more = (self.length - next).min(have.max(PAGE) as u64) as usize;
-            region.bytes.try_reserve(more).map_err(|_| self.error(Errno::ENOMEM))?;
+            make_room(&mut region.bytes, more).map_err(|_| self.error(Errno::ENOMEM))?;
             region.bytes.resize(have + more, 0);
             let read = self.read(next, &mut region.bytes[have..])?;
             region.bytes.truncate(have + read);
