@@ -15,14 +15,12 @@ impl<W: World> Data<'_, W> {
     #[cold]
     pub fn reject(&self, region: &Region, notes: &mut Vec<Error>) -> Result<()> {
         for (_, line) in region.items() {
-            if matches!(decode(line), Ok(None)) {
-                let copied = self.append_rejected(line);
-                copied.map_err(|errno| Error::system(self.queue.inside(REJECTED), errno))?;
-                notes.push(Error::damaged(
-                    self.queue.inside(DATA),
-                    "a line that is not base64, moved to the file rejected",
-                ));
+            if decode(line).map_err(|errno| self.error(errno))?.is_some() {
+                continue;
             }
+            self.append_rejected(line).map_err(|errno| Error::system(self.queue.inside(REJECTED), errno))?;
+            let what = "a line that is not base64, moved to the file rejected";
+            notes.push(Error::damaged(self.queue.inside(DATA), what));
         }
         Ok(())
     }

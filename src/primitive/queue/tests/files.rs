@@ -294,3 +294,48 @@ fn data_that_is_no_file_is_damage() {
         assert_eq!(queue.parts(), ["data", "sem"]);
     });
 }
+
+#[test]
+fn a_new_file_has_the_mode_of_the_old() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    each(|mut queue| {
+        queue.put(&["a"]);
+        let data = queue.name.inside("data");
+        fs::set_permissions(&data, fs::Permissions::from_mode(0o662)).unwrap();
+        let before = fs::metadata(&data).unwrap();
+        assert_eq!(put_back(&queue.world, &queue.name, &["z"], &mut queue.notes), Ok(()));
+        let after = fs::metadata(&data).unwrap();
+        assert_ne!(after.ino(), before.ino());
+        assert_eq!((after.mode(), after.gid()), (before.mode(), before.gid()));
+        assert_eq!(queue.get(9), ["z", "a"]);
+    });
+}
+
+#[test]
+fn planted_links_harm_no_victim() {
+    use std::os::unix::fs::symlink;
+    each(|mut queue| {
+        let victim = queue.name.path().with_file_name("victim");
+        fs::write(&victim, "precious").unwrap();
+        queue.put(&["a"]);
+        symlink(&victim, queue.name.inside("data.new")).unwrap();
+        assert_eq!(put_back(&queue.world, &queue.name, &["z"], &mut queue.notes), Ok(()));
+        assert_eq!(queue.get(9), ["z", "a"]);
+
+        symlink(&victim, queue.name.inside("rejected")).unwrap();
+        queue.put(&["b"]);
+        queue.write("data", [&b"?\n"[..], &queue.read("data")].concat());
+        queue.write("sem/counter", "2\n");
+        let now = Deadline::At(queue.world.now());
+        let refused = get(&queue.world, &queue.name, 1, now, &mut queue.notes);
+        assert_eq!(refused, Err(Error::system(queue.name.inside("rejected"), Errno::ELOOP)));
+        fs::remove_file(queue.name.inside("rejected")).unwrap();
+        assert_eq!(queue.get(9), ["b"], "nothing was consumed");
+
+        fs::remove_file(queue.name.inside("data")).unwrap();
+        symlink(&victim, queue.name.inside("data")).unwrap();
+        let refused = put(&queue.world, &queue.name, &["c"], &mut queue.notes);
+        assert_eq!(refused, Err(Error::system(queue.name.inside("data"), Errno::ELOOP)));
+        assert_eq!(fs::read(&victim).unwrap(), b"precious");
+    });
+}
