@@ -15,8 +15,7 @@ if [ -z "${BASH_VERSION-}" ]; then
 fi
 
 __interlock_load() {
-  local __interlock_lib __interlock_said __interlock_why=''
-  local -i __interlock_before
+  local __interlock_self=${BASH_SOURCE[0]}
   local -a __interlock_missing=() __interlock_places=() __interlock_names=(
     mutex_trylock mutex_lock mutex_unlock wmutex_trylock wmutex_lock wmutex_unlock
     sem_init sem_wait sem_trywait sem_post sem_peek sem_destroy
@@ -25,9 +24,23 @@ __interlock_load() {
     mutex_run dirlock_run bakery_run sem_run interlock
   )
 
+  [[ ! -L $__interlock_self ]] || __interlock_self=$(readlink -f -- "$__interlock_self")
+  [[ $__interlock_self == /* ]] || __interlock_self=$PWD/$__interlock_self
+
   __interlock_drop_functions
   __interlock_list_missing
-  (( ${#__interlock_missing[@]} > 0 )) || return 0
+  (( ${#__interlock_missing[@]} == 0 )) || __interlock_enable || return 1
+
+  if [[ $- == *i* && -r ${__interlock_self%/*}/completion.bash ]]; then
+    # shellcheck source=shell/completion.bash
+    . "${__interlock_self%/*}/completion.bash"
+  fi
+}
+
+__interlock_enable() {
+  local __interlock_lib __interlock_said __interlock_why=''
+  local -i __interlock_before
+
   if [[ $- == *r* ]]; then
     __interlock_complain 'a restricted shell may not load builtins'
     return 1
@@ -84,19 +97,14 @@ __interlock_list_missing() {
 }
 
 __interlock_list_places() {
-  local __interlock_self __interlock_dir __interlock_path
+  local __interlock_path __interlock_dir=${__interlock_self%/*}
 
   if [[ -n ${INTERLOCK_LIB-} ]]; then
     __interlock_places=("$INTERLOCK_LIB")
     return 0
   fi
 
-  __interlock_self=${BASH_SOURCE[0]}
-  [[ ! -L $__interlock_self ]] || __interlock_self=$(readlink -f -- "$__interlock_self")
-  [[ $__interlock_self == /* ]] || __interlock_self=$PWD/$__interlock_self
-  __interlock_dir=${__interlock_self%/*}
   __interlock_places=("$__interlock_dir"/{,../target/release/,../../lib/bash/}libinterlock.so)
-
   __interlock_path=${BASH_LOADABLES_PATH-}:/usr/local/lib/bash:/usr/lib/bash:
   while [[ -n $__interlock_path ]]; do
     __interlock_dir=${__interlock_path%%:*}
@@ -158,10 +166,13 @@ __interlock_cut_tail() {
   truncate -s "-$(tail -n 1 -- "$1/data" | wc -c)" -- "$1/data"
 }
 
+# What only loading needs goes again; and all the rest, where nothing was loaded.
 if __interlock_load; then
-  unset -f __interlock_load __interlock_complain __interlock_drop_functions __interlock_list_missing __interlock_list_places
+  unset -f __interlock_load __interlock_enable __interlock_complain \
+    __interlock_drop_functions __interlock_list_missing __interlock_list_places
 else
-  unset -f __interlock_load __interlock_complain __interlock_drop_functions __interlock_list_missing __interlock_list_places
-  unset -f queue_get_semaphore queue_get_mutex queue_get_data queue_append queue_take_head __interlock_cut_tail
+  unset -f __interlock_load __interlock_enable __interlock_complain \
+    __interlock_drop_functions __interlock_list_missing __interlock_list_places \
+    __interlock_cut_tail queue_get_semaphore queue_get_mutex queue_get_data queue_append queue_take_head
   return 1
 fi

@@ -26,16 +26,21 @@ read_options() {
 
 # One line for each file: its mode and source, or "link" and what it says; then its place; separated by tabs.
 list_layout() {
-  local share="$PREFIX/share/interlock" module
+  local share="$PREFIX/share/interlock" module builtin
 
   printf '%s\t%s\t%s\n' \
     644  "$plugin"                       "$PREFIX/lib/bash/libinterlock.so" \
     link libinterlock.so                 "$PREFIX/lib/bash/interlock.so" \
     644  "$clone/shell/interlock.sh"     "$share/interlock.sh" \
     644  "$clone/shell/names.sh"         "$share/names.sh" \
+    644  "$clone/shell/completion.bash"  "$share/completion.bash" \
     link ../share/interlock/interlock.sh "$PREFIX/bin/interlock.sh"
   for module in mutex wmutex sem queue; do
     printf '%s\t%s\t%s\n' 644 "$clone/shell/include/$module.sh" "$share/include/$module.sh"
     [[ -z $include_dir ]] || printf '%s\t%s\t%s\n' link "$share/include/$module.sh" "$include_dir/$module.sh"
   done
+  # bash-completion looks for a file named like the command.
+  while read -r builtin; do
+    printf '%s\t%s\t%s\n' link ../../interlock/completion.bash "$PREFIX/share/bash-completion/completions/$builtin"
+  done < <(sed -n 's/^ *name: "\([a-z_]*\)",$/\1/p' "$clone/src/command/table.rs")
 }
