@@ -27,7 +27,7 @@ _interlock() {
   -v:*'-v VAR'*)   _interlock_reply compgen -v -- "$word" ;;
   -a:*'-a ARRAY'*) _interlock_reply compgen -A arrayvar -- "$word" ;;
   -f:*'-f FILE'*)  _interlock_reply compgen -f -- "$word" ;;
-  -n:*'-n MAX'*)   ;;
+  -?:*"$previous "[A-Z]*) ;;
   *)
     if [[ $word == -* ]]; then
       _interlock_reply compgen -W "$(grep -oE -e '-(-[a-z]+|[a-z0-9])\b' <<<"$usage") --help" -- "$word"
@@ -35,6 +35,8 @@ _interlock() {
       while IFS= read -r path; do
         ! _interlock_fits "$builtin" "$path" || COMPREPLY+=("$path")
       done <<<"$(compgen -f -- "$word")"
+    elif [[ $builtin == *_run ]]; then
+      _interlock_reply compgen -A command -A file -- "$word"
     fi
     ;;
   esac

@@ -47,6 +47,10 @@ sem_destroy() {
   __interlock_in "$__interlock_sems" f sem_destroy "$@"
 }
 
+sem_run() {
+  __interlock_in "$__interlock_sems" n:t:E: sem_run "$@"
+}
+
 _sem_get_path() {
   local __interlock_path
 
