@@ -160,11 +160,13 @@ impl World for Local {
     }
 
     fn park(&self, dir: Dir, name: &OsStr, nonce: u32, inherit: Inherit) {
+        self.watches.tidy();
         self.parking.park(dir, name, nonce, inherit);
     }
 
     fn unpark(&self, nonce: u32) {
         self.parking.unpark(nonce);
+        self.watches.tidy();
     }
 
     fn holds(&self, nonce: u32) -> bool {

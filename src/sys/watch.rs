@@ -1,4 +1,8 @@
-//! One inotify instance per process, made at the first wait and kept: closing one that ever had a watch costs some 7 ms.
+//! One inotify instance per process, made at the first wait and kept for the next one.
+//!
+//! Closing an instance, at exit too, waits until the kernel has let go of its last watch: some 7 ms after a removal, 20 ms
+//! on a busy machine, nothing when that is long past. Users have few instances (128), so one that has been idle for long
+//! enough is closed in passing.
 //!
 //! The event queue belongs to the open file, so a forked child shares it with its parent: it must not read there, and
 //! makes its own. Closing its inherited descriptor costs nothing while the parent has it.
@@ -8,6 +12,7 @@ use std::ffi::OsStr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::rc::Rc;
+use std::time::Duration;
 
 use nix::NixPath;
 use nix::sys::inotify::{InitFlags, Inotify};
@@ -15,8 +20,11 @@ use nix::unistd::read;
 
 use super::descriptor::Kept;
 use super::dir::Dir;
-use super::{Awaited, Errno, Inherit, Sys};
-use crate::base::Process;
+use super::{Awaited, Errno, Inherit, Sys, clock};
+use crate::base::{Process, Time};
+
+/// Closing an instance whose last watch went so long ago costs nothing.
+const IDLE: Duration = Duration::from_millis(100);
 
 /// The watches of this process. Several waits may be under way: one for an object, one for the short lock inside it.
 #[derive(Debug, Default)]
@@ -33,6 +41,8 @@ struct Instance {
     /// Whose it is: pid and start time.
     owner: (u32, u64),
     watched: Vec<Watched>,
+    /// When the last watch was removed.
+    idle_since: Time,
 }
 
 #[derive(Debug)]
@@ -42,6 +52,8 @@ struct Watched {
     users: u32,
     /// Counted, since who reads the queue reads it for all.
     events: u64,
+    /// The kernel has removed it, with the inode.
+    is_gone: bool,
 }
 
 /// A watch, removed when dropped.
@@ -58,14 +70,32 @@ impl Watches {
     pub fn add(self: &Rc<Self>, dir: &Dir, name: &OsStr, awaited: Awaited, process: &Process) -> Sys<Watch> {
         let owner = (process.pid, process.start);
         let mut instance = self.instance.borrow_mut();
-        if !instance.as_ref().is_some_and(|instance| instance.owner == owner && instance.fd.get().is_some()) {
-            *instance = None;
-            self.made.set(self.made.get() + 1);
-            *instance = Some(Instance::new(self.made.get(), owner)?);
+        if let Some(ours) = instance.as_mut().filter(|instance| instance.owner == owner) {
+            match ours.add(dir, name, awaited) {
+                // The script has closed it.
+                Err(Errno::EBADF) => {}
+                added => return Ok(self.watch(ours, added?)),
+            }
         }
-        let instance = instance.as_mut().ok_or(Errno::EBADF)?;
-        let number = instance.add(dir, name, awaited)?;
-        Ok(Watch { watches: self.clone(), serial: instance.serial, number, seen: instance.events(number) })
+        *instance = None;
+        self.made.set(self.made.get() + 1);
+        let ours = instance.insert(Instance::new(self.made.get(), owner)?);
+        let number = ours.add(dir, name, awaited)?;
+        Ok(self.watch(ours, number))
+    }
+
+    fn watch(self: &Rc<Self>, instance: &Instance, number: i32) -> Watch {
+        Watch { watches: self.clone(), serial: instance.serial, number, seen: instance.events(number) }
+    }
+
+    /// Closes an instance that has been idle for so long that it costs nothing. To be called now and then.
+    pub fn tidy(&self) {
+        let mut instance = self.instance.borrow_mut();
+        let is_idle =
+            |instance: &Instance| instance.watched.is_empty() && clock::now().since(instance.idle_since) >= IDLE;
+        if instance.as_ref().is_some_and(is_idle) {
+            *instance = None;
+        }
     }
 
     fn with<T>(&self, watch: &Watch, work: impl FnOnce(&mut Instance) -> T) -> Option<T> {
@@ -103,7 +133,13 @@ impl Drop for Watch {
 impl Instance {
     fn new(serial: u64, owner: (u32, u64)) -> Sys<Instance> {
         let fd: OwnedFd = Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK)?.into();
-        Ok(Instance { fd: Kept::new(fd, Inherit::Nobody), serial, owner, watched: Vec::new() })
+        Ok(Instance {
+            fd: Kept::new(fd, Inherit::Nobody),
+            serial,
+            owner,
+            watched: Vec::new(),
+            idle_since: clock::now(),
+        })
     }
 
     fn add(&mut self, dir: &Dir, name: &OsStr, awaited: Awaited) -> Sys<i32> {
@@ -118,7 +154,7 @@ impl Instance {
         let number = add_watch(self.fd.get().ok_or(Errno::EBADF)?, &path, events)?;
         match self.watched.iter_mut().find(|watched| watched.number == number) {
             Some(watched) => watched.users += 1,
-            None => self.watched.push(Watched { number, users: 1, events: 0 }),
+            None => self.watched.push(Watched { number, users: 1, events: 0, is_gone: false }),
         }
         Ok(number)
     }
@@ -132,13 +168,14 @@ impl Instance {
             return;
         };
         self.watched[place].users -= 1;
-        if self.watched[place].users == 0 {
-            self.watched.swap_remove(place);
-            if let Some(fd) = self.fd.get() {
-                // Refused when the inode is gone and the watch with it.
-                // SAFETY: an open inotify descriptor and a number; a wrong number is refused.
-                unsafe { libc::inotify_rm_watch(fd.as_raw_fd(), number) };
-            }
+        if self.watched[place].users > 0 {
+            return;
+        }
+        self.idle_since = clock::now();
+        let watched = self.watched.swap_remove(place);
+        if let Some(fd) = self.fd.get().filter(|_| !watched.is_gone) {
+            // SAFETY: an open inotify descriptor and a number; the number of a watch that is gone is refused.
+            unsafe { libc::inotify_rm_watch(fd.as_raw_fd(), number) };
         }
     }
 
@@ -147,10 +184,11 @@ impl Instance {
     fn drain(&mut self) {
         let mut room = [0u8; 4096];
         while let Some(Ok(length)) = self.fd.get().map(|fd| read(fd, &mut room)) {
-            for number in event_numbers(&room[..length]) {
+            for (number, mask) in events(&room[..length]) {
                 // -1: events were lost, so everything may have happened.
                 for watched in self.watched.iter_mut().filter(|watched| number == watched.number || number == -1) {
                     watched.events += 1;
+                    watched.is_gone |= mask & libc::IN_IGNORED != 0;
                 }
             }
             // The next event would have fitted.
@@ -170,13 +208,14 @@ fn add_watch(instance: BorrowedFd, path: &Path, events: u32) -> Sys<i32> {
 
 const EVENT_LENGTH: usize = size_of::<libc::inotify_event>();
 
-/// The watch numbers of a sequence of `inotify_event`: number, mask, cookie, length of the name, each four bytes, the name.
-fn event_numbers(mut events: &[u8]) -> impl Iterator<Item = i32> {
-    let word = |at: usize, events: &[u8]| events.get(at..at + 4)?.try_into().ok().map(i32::from_ne_bytes);
+/// The watch numbers and masks in a sequence of `inotify_event`: number, mask, cookie, length of the name, each four
+/// bytes, and the name.
+fn events(mut bytes: &[u8]) -> impl Iterator<Item = (i32, u32)> {
     std::iter::from_fn(move || {
-        let (number, name) = (word(0, events)?, word(12, events)?);
-        events = events.get(EVENT_LENGTH + usize::try_from(name).ok()?..).unwrap_or_default();
-        Some(number)
+        let word = |at: usize| bytes.get(at..at + 4)?.try_into().ok().map(u32::from_ne_bytes);
+        let (number, mask, name) = (word(0)?, word(4)?, word(12)?);
+        bytes = bytes.get(EVENT_LENGTH + usize::try_from(name).ok()?..).unwrap_or_default();
+        Some((number.cast_signed(), mask))
     })
 }
 
@@ -311,5 +350,24 @@ mod tests {
         drop(lost);
         fs::remove_file(ground.scratch.path("l")).unwrap();
         assert!(watch.is_heard());
+    }
+
+    #[test]
+    fn an_instance_is_closed_in_passing_when_it_has_been_idle() {
+        let ground = Ground::new(Scratch::in_memory());
+        let is_open = || ground.watches.with_fd(|fd| fd.is_some());
+        symlink("1", ground.scratch.path("l")).unwrap();
+        let watch = ground.watch("l", Awaited::Removal).unwrap();
+        let make_idle = || ground.watches.instance.borrow_mut().as_mut().unwrap().idle_since = Time(0);
+        make_idle();
+        ground.watches.tidy();
+        assert!(is_open(), "in use");
+        drop(watch);
+        ground.watches.tidy();
+        assert!(is_open(), "just used");
+        make_idle();
+        ground.watches.tidy();
+        assert!(!is_open());
+        assert!(ground.watch("l", Awaited::Removal).is_ok());
     }
 }
