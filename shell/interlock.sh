@@ -62,7 +62,9 @@ __interlock_enable() {
     [[ -n $__interlock_why ]] || __interlock_why=${__interlock_said%%$'\n'*}
   done
 
-  if [[ -n $__interlock_why ]]; then
+  if [[ -n ${INTERLOCK_LIB-} && ! -f $INTERLOCK_LIB ]]; then
+    __interlock_complain "no plugin at $INTERLOCK_LIB, where INTERLOCK_LIB says it is"
+  elif [[ -n $__interlock_why ]]; then
     __interlock_complain "bash $BASH_VERSION does not take the plugin: ${__interlock_why#*enable: }"
   else
     __interlock_complain 'no plugin found: build it (cargo build --release), install it (shell/install) or set INTERLOCK_LIB'
