@@ -154,7 +154,8 @@ fn make_link<W: World>(world: &W, name: &Name, dir: &W::Dir, part: &'static str)
 
 /// Our form without a mark: tells who, and is never stale.
 fn signature<W: World>(world: &W) -> String {
-    Owner::new(&world.process(), 0).to_string()
+    let nonce = if world.keeps(Rule::GateWithoutMark) { 0 } else { 1 };
+    Owner::new(&world.process(), nonce).to_string()
 }
 
 /// An opened semaphore. It is opened for each try, so that one which is destroyed meanwhile is noticed.

@@ -18,4 +18,6 @@ pub enum Rule {
     PutBackByRename,
     /// An item without a token is posted only after a peer has had time to fetch it.
     Patience,
+    /// The gate of a semaphore has no mark, so that it never looks stale.
+    GateWithoutMark,
 }

@@ -9,6 +9,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Schedule, Scheduler, Task, TaskId};
 use shuttle::{Config, FailurePersistence, Runner};
@@ -137,6 +138,7 @@ pub struct Report {
     pub faults: u64,
     pub crashes: BTreeSet<(Who, usize)>,
     pub seen: Tally,
+    pub time: Duration,
     /// What can go wrong at the calls of each process.
     troubles: Vec<Vec<Vec<Trouble>>>,
 }
@@ -153,6 +155,7 @@ impl Report {
         self.schedules += other.schedules;
         self.states += other.states;
         self.faults += other.faults;
+        self.time += other.time;
         self.crashes.extend(&other.crashes);
         for (step, count) in &other.seen {
             *self.seen.entry(step.clone()).or_default() += count;
@@ -267,6 +270,7 @@ impl Search {
             self.replay(&schedule, &scene)?;
         }
         let stage = Arc::new(Mutex::new(Stage::default()));
+        let start = Instant::now();
         let outcome = catch_unwind(AssertUnwindSafe(|| match self.walk {
             Walk::All { preemptions } => self.run(&stage, DepthFirst::new(stage.clone(), preemptions), &scene),
             Walk::Random { schedules } => self.run(&stage, RandomScheduler::new_from_seed(seed(), schedules), &scene),
@@ -278,6 +282,7 @@ impl Search {
                 stage.collect();
                 let mut report = std::mem::take(&mut stage.report);
                 report.schedules = schedules as u64;
+                report.time = start.elapsed();
                 report.kind = match self.walk {
                     Walk::All { preemptions: u32::MAX } => "all".into(),
                     Walk::All { preemptions } => format!("all with {preemptions} pre-emptions"),
@@ -366,7 +371,7 @@ fn fail(name: &str, violation: &Violation) -> ! {
 
 fn print(name: &str, report: &Report) {
     let Report { schedules, kind, states, faults, crashes, .. } = report;
-    let crashes = crashes.len();
+    let (crashes, seconds) = (crashes.len(), report.time.as_secs_f32());
     println!(
         "search: {name}: {schedules} schedules ({kind}), {states} states, {crashes} crash points, {faults} faults"
     );

@@ -5,5 +5,6 @@
 
 mod explore;
 mod mutex;
+mod semaphore;
 #[path = "../world/mod.rs"]
 mod world;

@@ -47,13 +47,23 @@ pub struct Options {
     pub omitted: Option<interlock::sys::Rule>,
     /// Marks can be set and seen.
     pub can_mark: bool,
+    /// Only links come and go in the race. Then nobody can see when a directory or a file is opened, so that no other
+    /// order of these steps has to be searched.
+    pub only_links: bool,
     /// After so much simulated time nothing is expected to happen any more.
     pub horizon: u64,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { has_events: true, deviation: None, omitted: None, can_mark: true, horizon: 120_000_000_000 }
+        Options {
+            has_events: true,
+            deviation: None,
+            omitted: None,
+            can_mark: true,
+            only_links: true,
+            horizon: 120_000_000_000,
+        }
     }
 }
 

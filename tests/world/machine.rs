@@ -57,6 +57,10 @@ impl Machine {
         self.is_raced.store(is_raced, Relaxed);
     }
 
+    pub fn is_raced(&self) -> bool {
+        self.is_raced.load(Relaxed)
+    }
+
     pub fn kernel(&self) -> MutexGuard<'_, Kernel> {
         self.kernel.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -108,13 +112,16 @@ impl Machine {
     }
 
     /// The point before a step, where others may go first and where a killed process ends.
-    pub fn come_to_step(&self, who: Who) {
+    pub fn come_to_step(&self, who: Who, is_visible: bool) {
         {
             let mut kernel = self.kernel();
             let steps = kernel.processes[who].steps;
             if *self.crash.lock().unwrap() == Some((who, steps)) {
                 kernel.crashes.push((who, steps));
                 kernel.kill(who);
+            }
+            if !is_visible && kernel.processes[who].state != State::Dead {
+                return;
             }
             kernel.processes[who].at_step = kernel.processes[who].state != State::Dead;
         }
@@ -124,7 +131,7 @@ impl Machine {
     /// Blocked until the kernel wakes it.
     pub fn block(&self, who: Who) {
         self.kernel().processes[who].at_step = true;
-        if !self.is_raced.load(Relaxed) {
+        if !self.is_raced() {
             let mut kernel = self.kernel();
             while kernel.processes[who].state != State::Running {
                 kernel.pass_time();
@@ -136,7 +143,7 @@ impl Machine {
     }
 
     fn give_way(&self, who: Who) {
-        if self.is_raced.load(Relaxed) {
+        if self.is_raced() {
             shuttle::thread::yield_now();
         }
         let mut kernel = self.kernel();

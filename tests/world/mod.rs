@@ -11,9 +11,11 @@
 pub mod files;
 pub mod kernel;
 pub mod machine;
+pub mod peer;
 pub mod sim;
 
 pub use files::Node;
 pub use kernel::{Deviation, Fault, Kernel, Options, START, State, Trouble, Who};
 pub use machine::{Killed, Machine, Tally};
+pub use peer::Peer;
 pub use sim::Sim;

@@ -54,10 +54,47 @@ impl Sim {
         troubles: &'static [Trouble],
         action: impl FnOnce(&mut Kernel, bool) -> T,
     ) -> T {
+        self.do_step(true, op, name, detail, troubles, action)
+    }
+
+    /// A step of which it makes no difference whether it comes before or after a step of somebody else.
+    fn local_step<T: Answer>(
+        &self,
+        op: &str,
+        name: &OsStr,
+        detail: fmt::Arguments<'_>,
+        troubles: &'static [Trouble],
+        action: impl FnOnce(&mut Kernel, bool) -> T,
+    ) -> T {
+        self.do_step(false, op, name, detail, troubles, action)
+    }
+
+    /// Opening something: seen by nobody where only links come and go.
+    fn open_step<T: Answer>(
+        &self,
+        op: &str,
+        name: &OsStr,
+        detail: fmt::Arguments<'_>,
+        troubles: &'static [Trouble],
+        action: impl FnOnce(&mut Kernel, bool) -> T,
+    ) -> T {
+        let is_visible = !self.machine.kernel().options.only_links;
+        self.do_step(is_visible, op, name, detail, troubles, action)
+    }
+
+    fn do_step<T: Answer>(
+        &self,
+        is_visible: bool,
+        op: &str,
+        name: &OsStr,
+        detail: fmt::Arguments<'_>,
+        troubles: &'static [Trouble],
+        action: impl FnOnce(&mut Kernel, bool) -> T,
+    ) -> T {
         if std::thread::panicking() {
             return T::nothing();
         }
-        self.machine.come_to_step(self.me);
+        self.machine.come_to_step(self.me, is_visible);
         let mut kernel = self.machine.kernel();
         let answer = match kernel.trouble(self.me, troubles) {
             Some(Trouble::Fails(errno)) => T::failed(errno),
@@ -166,9 +203,15 @@ impl Sim {
         }
     }
 
-    /// What bash does at a plain file: makes it if necessary, and shows the changed content to watchers.
-    fn open_node(&self, kernel: &mut Kernel, inode: Inode) -> Handle {
-        kernel.open(self.me, inode, None)
+    /// `O_APPEND`, in one step.
+    pub fn append(&self, file: &SimFile, bytes: &[u8]) -> Sys<usize> {
+        self.step("append", OsStr::new(""), format_args!("{}", Text(bytes.to_vec())), &[], |k, _| {
+            let (inode, now) = (k.opens[&file.handle].inode, k.now);
+            k.files.bytes_mut(inode).extend_from_slice(bytes);
+            k.files.entry_mut(inode).modified = now;
+            k.changed(inode, false);
+            Ok(bytes.len())
+        })
     }
 
     fn close(&self, handle: Handle) {
@@ -201,14 +244,25 @@ impl Sim {
     fn create(&self, kernel: &mut Kernel, dir: &SimDir, name: &OsStr, node: Node, mode: u32) -> Sys<Inode> {
         let (at, now) = (kernel.inode(dir.handle)?, kernel.now);
         let inode = kernel.fresh_handle(self.me);
+        self.is_foreseen(kernel, &node);
         kernel.files.insert(at, name, inode, node, mode, now)?;
         kernel.changed(at, false);
         Ok(inode)
     }
 
+    /// Checks that a scene where only links come and go is one.
+    fn is_foreseen(&self, kernel: &Kernel, node: &Node) {
+        let is_link = matches!(node, Node::Link(_));
+        assert!(
+            is_link || !kernel.options.only_links || !self.machine.is_raced(),
+            "only links should come and go here"
+        );
+    }
+
     fn remove(&self, kernel: &mut Kernel, dir: &SimDir, name: &OsStr, is_directory: bool) -> Sys<()> {
         let (at, now) = (kernel.inode(dir.handle)?, kernel.now);
         let inode = kernel.files.remove(at, name, is_directory, now)?;
+        self.is_foreseen(kernel, &kernel.files.entry(inode).node);
         kernel.takes_away(self.me, name, inode);
         kernel.changed(inode, true);
         kernel.changed(at, false);
@@ -222,6 +276,7 @@ impl Sim {
         self.step(op, to.1, detail, troubles![EACCES, ENOSPC, EIO, EROFS], |kernel, _| {
             let (source, target, now) = (kernel.inode(from.0.handle)?, kernel.inode(to.0.handle)?, kernel.now);
             let (moved, replaced) = kernel.files.rename((source, from.1), (target, to.1), exclusive, now)?;
+            self.is_foreseen(kernel, &kernel.files.entry(moved).node);
             kernel.changed(moved, true);
             if let Some(replaced) = replaced {
                 kernel.takes_away(self.me, to.1, replaced);
@@ -339,26 +394,32 @@ impl World for Sim {
     }
 
     fn open_dir(&self, path: &Path) -> Sys<SimDir> {
-        let handle =
-            self.step("open_dir", path.as_os_str(), format_args!(""), troubles![EACCES, EMFILE, ENOMEM], |k, _| {
+        let handle = self.open_step(
+            "open_dir",
+            path.as_os_str(),
+            format_args!(""),
+            troubles![EACCES, EMFILE, ENOMEM],
+            |k, _| {
                 let inode = k.files.resolve(path)?;
                 k.files.names(inode)?;
                 Ok(k.open(self.me, inode, Some(path.to_owned())))
-            })?;
+            },
+        )?;
         Ok(SimDir { sim: self.clone(), handle, is_parked: false })
     }
 
     fn open_dir_at(&self, dir: &SimDir, name: &OsStr) -> Sys<SimDir> {
-        let handle = self.step("open_dir_at", name, format_args!(""), troubles![EACCES, EMFILE, ENOMEM], |k, _| {
-            let inode = k.files.look_up(k.inode(dir.handle)?, name)?;
-            match k.files.entry(inode).node {
-                Node::Directory(_) => {}
-                Node::Link(_) => return Err(Errno::ELOOP),
-                Node::File(_) => return Err(Errno::ENOTDIR),
-            }
-            let path = k.opens[&dir.handle].path.as_ref().map(|path| path.join(name));
-            Ok(k.open(self.me, inode, path))
-        })?;
+        let handle =
+            self.open_step("open_dir_at", name, format_args!(""), troubles![EACCES, EMFILE, ENOMEM], |k, _| {
+                let inode = k.files.look_up(k.inode(dir.handle)?, name)?;
+                match k.files.entry(inode).node {
+                    Node::Directory(_) => {}
+                    Node::Link(_) => return Err(Errno::ELOOP),
+                    Node::File(_) => return Err(Errno::ENOTDIR),
+                }
+                let path = k.opens[&dir.handle].path.as_ref().map(|path| path.join(name));
+                Ok(k.open(self.me, inode, path))
+            })?;
         Ok(SimDir { sim: self.clone(), handle, is_parked: false })
     }
 
@@ -379,7 +440,7 @@ impl World for Sim {
     }
 
     fn stat_dir(&self, dir: &SimDir) -> Sys<Stat> {
-        self.step("stat_dir", OsStr::new(""), format_args!(""), troubles![EIO], |k, _| {
+        self.open_step("stat_dir", OsStr::new(""), format_args!(""), troubles![EIO], |k, _| {
             Ok(Self::stat_of(k, k.inode(dir.handle)?))
         })
     }
@@ -428,7 +489,7 @@ impl World for Sim {
 
     fn open_file(&self, dir: &SimDir, name: &OsStr, access: Access) -> Sys<SimFile> {
         let troubles = troubles![EACCES, EMFILE, ENOSPC, EIO];
-        let handle = self.step("open_file", name, format_args!(" {access:?}"), troubles, |k, _| {
+        let handle = self.open_step("open_file", name, format_args!(" {access:?}"), troubles, |k, _| {
             let inode = match (k.files.look_up(k.inode(dir.handle)?, name), access) {
                 (Ok(_), Access::CreateNew) => return Err(Errno::EEXIST),
                 (Ok(inode), _) => inode,
@@ -438,7 +499,7 @@ impl World for Sim {
                 (Err(errno), _) => return Err(errno),
             };
             match k.files.entry(inode).node.kind() {
-                Kind::File => Ok(self.open_node(k, inode)),
+                Kind::File => Ok(k.open(self.me, inode, None)),
                 Kind::Link => Err(Errno::ELOOP),
                 _ if access == Access::Read => Err(Errno::EINVAL),
                 _ => Err(Errno::EISDIR),
@@ -526,7 +587,7 @@ impl World for Sim {
     }
 
     fn mark(&self, dir: &SimDir, nonce: u32) -> Sys<()> {
-        self.step("mark", OsStr::new(""), format_args!("{nonce}"), troubles![ENOLCK], |k, _| {
+        self.local_step("mark", OsStr::new(""), format_args!("{nonce}"), troubles![ENOLCK], |k, _| {
             k.opens.get_mut(&dir.handle).expect("open").marks.insert(nonce);
             Ok(())
         })
