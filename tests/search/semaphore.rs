@@ -119,7 +119,7 @@ fn two_waits_one_token_one_post() {
 #[test]
 fn two_posts_two_waits() {
     Search::all("semaphore, 2 posts, 2 waits")
-        .preemptions(if is_deep() { 4 } else { 2 })
+        .preemptions(if is_deep() { 2 } else { 1 })
         .holds(|scene| exact(scene, 0, 2, 2));
 }
 
@@ -133,7 +133,7 @@ fn many_at_random() {
 /// More waits than tokens, and a deadline: nobody too many, nothing left of those that gave up.
 #[test]
 fn a_deadline_comes() {
-    Search::all("semaphore, deadline").preemptions(2).holds(|scene| {
+    Search::all("semaphore, deadline").preemptions(if is_deep() { 2 } else { 0 }).holds(|scene| {
         init(scene, 0);
         scene.script(post);
         for _ in 0..2 {
@@ -156,14 +156,15 @@ fn a_deadline_comes() {
 #[test]
 fn without_events() {
     Search::all("semaphore, no events")
+        .preemptions(if is_deep() { 3 } else { 2 })
         .options(|options| options.has_events = false)
         .holds(|scene| {
             init(scene, 0);
             scene.script(post);
             scene.script(|sim| drop(wait(sim, Deadline::Never)));
             scene.at_rest(|sim| {
-                // A period each for `countlock`, and one for the gate.
-                assert!(sim.now() <= Time(START).after(Duration::from_secs(3)));
+                // A period for the gate, and one for each time that `countlock` was taken just then.
+                assert!(sim.now() <= Time(START).after(Duration::from_secs(4)));
                 tokens_are_exact(sim, 0);
                 gate_fits_the_counter(sim);
             });
@@ -339,7 +340,7 @@ fn late_poster() {
 /// Peers post, late as they are; ours wait.
 #[test]
 fn peers_post() {
-    Search::all("semaphore, 2 peers post, 2 of ours wait").preemptions(if is_deep() { 4 } else { 2 }).holds(|scene| {
+    Search::all("semaphore, 2 peers post, 2 of ours wait").preemptions(if is_deep() { 3 } else { 1 }).holds(|scene| {
         init(scene, 0);
         scene.script(peer_post);
         scene.script(peer_post);
@@ -354,7 +355,7 @@ fn peers_post() {
 #[test]
 fn peers_wait() {
     Search::all("semaphore, 2 of ours post, 1 peer and 1 of ours wait")
-        .preemptions(if is_deep() { 4 } else { 2 })
+        .preemptions(if is_deep() { 3 } else { 1 })
         .holds(|scene| {
             init(scene, 0);
             scene.script(post);
