@@ -21,7 +21,9 @@ const PIPE_BUF: usize = 4096;
 /// Items on their way out.
 pub struct Delivery {
     items: Vec<Vec<u8>>,
-    /// How much of the line is written: the first item and a newline.
+    /// What a line ends with.
+    end: u8,
+    /// How much of the line is written: the first item and its end.
     written: usize,
     /// The queue they were taken from; `None` if nothing was taken.
     taken_from: Option<Name>,
@@ -29,7 +31,7 @@ pub struct Delivery {
 
 impl Delivery {
     pub fn of(items: Vec<Vec<u8>>, taken_from: Option<Name>) -> Delivery {
-        Delivery { items, written: 0, taken_from }
+        Delivery { items, end: b'\n', written: 0, taken_from }
     }
 
     /// Undoes the taking. Gives the items back with the error if they could not be put back.
@@ -45,20 +47,20 @@ impl Delivery {
 
 /// What is left of the line. In one piece if it is small, so that lines of several writers do not mix in a pipe; without
 /// copying if it is large.
-fn rest_of_line(item: &[u8], written: usize) -> Cow<'_, [u8]> {
+fn rest_of_line(item: &[u8], end: u8, written: usize) -> Cow<'_, [u8]> {
     match item.get(written..) {
-        Some(rest) if rest.len() < PIPE_BUF => Cow::Owned([rest, b"\n"].concat()),
+        Some(rest) if rest.len() < PIPE_BUF => Cow::Owned([rest, &[end]].concat()),
         Some(rest) => Cow::Borrowed(rest),
         None => Cow::Borrowed(&[]),
     }
 }
 
-/// Writes the first item and a newline to standard output.
+/// Writes the first item and its end to standard output.
 fn write_line<S: Shell>(shell: &mut S, delivery: &mut Delivery) -> Result<Moved> {
     let failed = |errno| Error::system("standard output", errno);
     let Some(item) = delivery.items.first() else { return Ok(Moved::Bytes(0)) };
     loop {
-        let rest = rest_of_line(item, delivery.written);
+        let rest = rest_of_line(item, delivery.end, delivery.written);
         if rest.is_empty() {
             return Ok(Moved::Bytes(delivery.written));
         }
@@ -70,13 +72,15 @@ fn write_line<S: Shell>(shell: &mut S, delivery: &mut Delivery) -> Result<Moved>
     }
 }
 
-/// A text of lines to standard output, all of it.
+/// A text of lines, or of records with another end, to standard output, all of it.
 pub fn print<S: Shell>(shell: &mut S, call: &mut Call, mut text: Vec<u8>) -> Result<Outcome> {
     let mut delivery = match std::mem::take(&mut call.carried) {
         Carried::Delivering(delivery) => delivery,
-        // The last newline is written as that of an item is.
-        _ if text.pop().is_some() => Delivery::of(vec![text], None),
-        _ => return Ok(Outcome::Done),
+        // The last one's end is written as that of an item is.
+        _ => match text.pop() {
+            Some(end) => Delivery { end, ..Delivery::of(vec![text], None) },
+            None => return Ok(Outcome::Done),
+        },
     };
     match write_line(shell, &mut delivery)? {
         Moved::Bytes(_) => Ok(Outcome::Done),

@@ -20,7 +20,7 @@ const DEPTH: usize = 32;
 struct Row {
     path: PathBuf,
     kind: &'static str,
-    state: String,
+    state: &'static str,
     pid: Option<u64>,
     command: Option<String>,
     held: Option<Duration>,
@@ -82,13 +82,11 @@ fn row(observed: &Observed, path: PathBuf, object: &Surveyed) -> Row {
         LinkText::Foreign => None,
     });
     let (state, count) = match &object.state {
-        State::Held(holder) | State::Inside { holder, .. } if holder.verdict == Verdict::Stale => {
-            ("stale".into(), None)
-        }
-        State::Held(_) | State::Inside { .. } => ("held".into(), None),
-        State::Open { .. } => ("open".into(), None),
-        State::Tokens(count) | State::Items(count) => (if *count > 0 { "ready" } else { "empty" }.into(), Some(*count)),
-        State::Unreadable(_) => ("damaged".into(), None),
+        State::Held(holder) | State::Inside { holder, .. } if holder.verdict == Verdict::Stale => ("stale", None),
+        State::Held(_) | State::Inside { .. } => ("held", None),
+        State::Open { .. } => ("open", None),
+        State::Tokens(count) | State::Items(count) => (if *count > 0 { "ready" } else { "empty" }, Some(*count)),
+        State::Unreadable(_) => ("damaged", None),
     };
     let waiters = match object.state {
         State::Inside { waiting, .. } | State::Open { waiting } => waiting,
@@ -122,21 +120,28 @@ pub fn short(time: Duration) -> String {
     }
 }
 
-fn as_table(rows: &[Row], unseen: usize) -> Vec<u8> {
-    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".into());
-    let mut cells = vec![["NAME", "KIND", "STATE", "PID", "HELD", "WAITERS", "COUNT", "COMMAND"].map(String::from)];
-    cells.extend(rows.iter().map(|row| {
+fn or_dash(text: Option<String>) -> String {
+    text.unwrap_or_else(|| "-".into())
+}
+
+impl Row {
+    fn cells(&self) -> [String; 8] {
         [
-            printable(row.path.as_os_str().as_bytes()),
-            row.kind.into(),
-            row.state.clone(),
-            or_dash(row.pid.map(|pid| pid.to_string())),
-            or_dash(row.held.map(short)),
-            row.waiters.to_string(),
-            or_dash(row.count.map(|count| count.to_string())),
-            or_dash(row.command.as_ref().map(|command| printable(command.as_bytes()))),
+            printable(self.path.as_os_str().as_bytes()),
+            self.kind.into(),
+            self.state.into(),
+            or_dash(self.pid.map(|pid| pid.to_string())),
+            or_dash(self.held.map(short)),
+            self.waiters.to_string(),
+            or_dash(self.count.map(|count| count.to_string())),
+            or_dash(self.command.as_ref().map(|command| printable(command.as_bytes()))),
         ]
-    }));
+    }
+}
+
+fn as_table(rows: &[Row], unseen: usize) -> Vec<u8> {
+    let mut cells = vec![["NAME", "KIND", "STATE", "PID", "HELD", "WAITERS", "COUNT", "COMMAND"].map(String::from)];
+    cells.extend(rows.iter().map(Row::cells));
     let widths =
         [0, 1, 2, 3, 4, 5, 6].map(|column| cells.iter().map(|row| row[column].chars().count()).max().unwrap_or(0));
     let mut text = String::new();
@@ -153,24 +158,14 @@ fn as_table(rows: &[Row], unseen: usize) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// Tab-parted fields, the name last since it may hold anything, ended by NUL.
+/// Fields parted by tabs, `-` for none, since a shell takes two tabs for one; the name last, since it may hold anything.
 fn as_records(rows: &[Row]) -> Vec<u8> {
     let mut records = Vec::new();
     for row in rows {
-        let number = |value: Option<String>| value.unwrap_or_default();
-        let fields = [
-            row.kind.into(),
-            row.state.clone(),
-            number(row.pid.map(|pid| pid.to_string())),
-            number(row.held.map(|held| held.as_secs().to_string())),
-            row.waiters.to_string(),
-            number(row.count.map(|count| count.to_string())),
-            row.command.as_ref().map(|command| printable(command.as_bytes())).unwrap_or_default(),
-        ];
-        for field in fields {
-            records.extend_from_slice(field.as_bytes());
-            records.push(b'\t');
-        }
+        let [_, kind, state, pid, _, waiters, count, command] = row.cells();
+        let held = or_dash(row.held.map(|held| held.as_secs().to_string()));
+        records.extend_from_slice([kind, state, pid, held, waiters, count, command].join("\t").as_bytes());
+        records.push(b'\t');
         records.extend_from_slice(row.path.as_os_str().as_bytes());
         records.push(0);
     }
