@@ -32,7 +32,7 @@ list_layout() {
     644  "$plugin"                       "$PREFIX/lib/bash/libinterlock.so" \
     link libinterlock.so                 "$PREFIX/lib/bash/interlock.so" \
     644  "$clone/shell/interlock.sh"     "$share/interlock.sh" \
-    644  "$clone/shell/names.sh"         "$share/names.sh" \
+    644  "$clone/shell/library.sh"       "$share/library.sh" \
     644  "$clone/shell/completion.bash"  "$share/completion.bash" \
     link ../share/interlock/interlock.sh "$PREFIX/bin/interlock.sh"
   for module in mutex wmutex sem queue; do

@@ -8,8 +8,8 @@ __init() {
   __interlock_dir=${__interlock_dir%/*}/..
   # shellcheck source=shell/interlock.sh
   . "$__interlock_dir/interlock.sh" || return 1
-  # shellcheck source=shell/names.sh
-  . "$__interlock_dir/names.sh" || return 1
+  # shellcheck source=shell/library.sh
+  . "$__interlock_dir/library.sh" || return 1
 
   # What the library's module brings along.
   if declare -F include >/dev/null; then
@@ -45,7 +45,7 @@ queue_foreach() {
 }
 
 queue_destroy() {
-  __interlock_in "$__interlock_queues" f queue_destroy "$@"
+  __interlock_in "$__interlock_queues" f queue_destroy "$@" 2>/dev/null
 }
 
 _queue_get_path() {

@@ -8,8 +8,8 @@ __init() {
   __interlock_dir=${__interlock_dir%/*}/..
   # shellcheck source=shell/interlock.sh
   . "$__interlock_dir/interlock.sh" || return 1
-  # shellcheck source=shell/names.sh
-  . "$__interlock_dir/names.sh" || return 1
+  # shellcheck source=shell/library.sh
+  . "$__interlock_dir/library.sh" || return 1
 
   # What the library's module brings along. Its log may be missing where there is only our part.
   if declare -F include >/dev/null; then
@@ -44,7 +44,7 @@ sem_peek() {
 }
 
 sem_destroy() {
-  __interlock_in "$__interlock_sems" f sem_destroy "$@"
+  __interlock_in "$__interlock_sems" f sem_destroy "$@" 2>/dev/null
 }
 
 sem_run() {

@@ -1,10 +1,25 @@
 # shellcheck shell=bash
-# Module wmutex: wmutex_trylock, wmutex_lock and wmutex_unlock as builtins.
+# Module wmutex: the wmutex builtins, as quiet as the library's functions.
 
 __init() {
   local __interlock_dir
 
   __interlock_dir=$(readlink -f -- "${BASH_SOURCE[0]}") || return 1
+  __interlock_dir=${__interlock_dir%/*}/..
   # shellcheck source=shell/interlock.sh
-  . "${__interlock_dir%/*}/../interlock.sh"
+  . "$__interlock_dir/interlock.sh" || return 1
+  # shellcheck source=shell/library.sh
+  . "$__interlock_dir/library.sh"
+}
+
+wmutex_trylock() {
+  __interlock_quietly wmutex_trylock "$@"
+}
+
+wmutex_lock() {
+  __interlock_lock wmutex "$@"
+}
+
+wmutex_unlock() {
+  __interlock_quietly wmutex_unlock "$@"
 }

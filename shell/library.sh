@@ -1,7 +1,23 @@
 # shellcheck shell=bash
-# For the modules sem and queue: an object whose name has no slash lives in a directory of the library's.
+# What the modules (include/) share: the ways of the article library that a builtin need not know.
 #
 # A variable to fill (-v) belongs to the caller, who must not meet ours: hence the names.
+
+# BUILTIN ARGUMENT…: the library's functions say nothing when they fail; scripts unlock in traps what they may not have.
+__interlock_quietly() {
+  builtin "$@" 2>/dev/null
+}
+
+# mutex|wmutex NAME [TIMEOUT]: as silent, except while it waits, for traps may write to stderr.
+__interlock_lock() {
+  local __interlock_status=0
+
+  if [[ ${2-} != -* ]]; then
+    builtin "$1_trylock" "${@:2:1}" 2>/dev/null || __interlock_status=$?
+    (( __interlock_status == 1 )) || return "$__interlock_status"
+  fi
+  builtin "$1_lock" "${@:2}"
+}
 
 # DIR NAME: puts the path into __interlock_path.
 __interlock_place() {
