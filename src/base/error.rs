@@ -41,7 +41,7 @@ impl Error {
         let (path, text) = match self {
             Error::Usage(text) => return text.clone().into_bytes(),
             Error::NotOwner { path, whose } => (path, format!("not the owner: {whose}")),
-            Error::System { path, errno } => (path, errno.desc().to_owned()),
+            Error::System { path, errno } => (path, reason(*errno)),
             Error::Damaged { path, what } => (path, what.clone()),
         };
         let mut line: Vec<u8> = Vec::with_capacity(path.as_os_str().len() + 2 + text.len());
@@ -53,6 +53,12 @@ impl Error {
         line.extend_from_slice(text.as_bytes());
         line
     }
+}
+
+/// The system's own words, as bash and every other program says them.
+fn reason(errno: Errno) -> String {
+    let text = std::io::Error::from(errno).to_string();
+    text.rsplit_once(" (os error").map_or(text.as_str(), |(words, _)| words).to_owned()
 }
 
 impl fmt::Display for Error {
@@ -72,5 +78,16 @@ mod tests {
         let error = Error::system("/tmp/a\nb\x1b[31m", Errno::EACCES);
         assert_eq!(error.message(), b"/tmp/a?b?[31m: Permission denied");
         assert_eq!(error.status(), 3);
+    }
+
+    #[test]
+    fn reasons_are_said_as_everybody_says_them() {
+        for (errno, words) in [
+            (Errno::ELOOP, "Too many levels of symbolic links"),
+            (Errno::EBADF, "Bad file descriptor"),
+            (Errno::ENOSPC, "No space left on device"),
+        ] {
+            assert_eq!(Error::system("x", errno).message(), format!("x: {words}").as_bytes());
+        }
     }
 }

@@ -24,15 +24,14 @@ impl Name {
 
     /// The name of a directory: semaphore, queue, lock directory, bakery. Completion leaves slashes at its end.
     pub fn of_directory(path: &[u8]) -> Result<Name> {
+        // Before the slashes go: `word://` is all slashes at its end.
+        refuse_remote(path)?;
         let end = path.iter().rposition(|&byte| byte != b'/').map_or(path.len().min(1), |last| last + 1);
         Name::new(&path[..end])
     }
 
     fn new(path: &[u8]) -> Result<Name> {
-        if is_remote(path) {
-            let shown = String::from_utf8_lossy(path);
-            return Err(Error::Usage(format!("{shown}: objects on other hosts are not supported")));
-        }
+        refuse_remote(path)?;
         let split = path.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
         if path[split..].starts_with(TEMPORARY) {
             return Err(Error::Usage("names that begin with .interlock are reserved".into()));
@@ -60,6 +59,13 @@ impl Name {
     /// The path of something inside the object, for messages.
     pub fn inside(&self, part: &str) -> PathBuf {
         self.path().join(part)
+    }
+}
+
+fn refuse_remote(path: &[u8]) -> Result<()> {
+    match is_remote(path) {
+        true => Err(Error::Usage(format!("{}: objects on other hosts are not supported", String::from_utf8_lossy(path)))),
+        false => Ok(()),
     }
 }
 
@@ -104,6 +110,7 @@ mod tests {
         for path in [&b"ipc://x"[..], b"redis://h/q", b".interlock", b"d/.interlock-7"] {
             assert!(matches!(Name::of_link(path), Err(Error::Usage(_))), "{path:?}");
         }
+        assert!(matches!(Name::of_directory(b"redis://"), Err(Error::Usage(_))));
         for path in [&b"://x"[..], b"a b://x", b"./ipc://x", b"interlock"] {
             assert!(Name::of_link(path).is_ok(), "{path:?}");
         }
