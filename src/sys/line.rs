@@ -8,15 +8,19 @@
 //! - Who gave up has closed its end and is skipped. Who is killed with the socket on its way to him drops it, as above.
 //! - The name is bound but nobody listens (a front stopped in between), the backlog is full, the message brings no
 //!   socket: *alone*, with a watch of one's own, until the next look.
-//! - A front that is stopped stops the line; a squatter of the name can do the same. Those behind still look every second.
+//! - A front that is stopped (Ctrl-Z) stops the line; a squatter of the name can do the same. Those behind still look every
+//!   second. Who finds the object free then has not been called, and its process waits alone for a while.
 //!
 //! A line is never the reason for a decision, only for the time of looking. One that joins two objects (a collision of
 //! hashes) or splits the waiters of one (network namespaces) is slower, not wrong.
 
+use std::cell::Cell;
 use std::ffi::OsStr;
 use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::rc::Rc;
+use std::time::Duration;
 
 use nix::cmsg_space;
 use nix::sys::socket::{
@@ -27,7 +31,8 @@ use nix::sys::stat::fstat;
 
 use super::dir::Dir;
 use super::hash::fnv1a;
-use super::{Awaited, Errno, Sys};
+use super::{Awaited, Errno, Sys, clock};
+use crate::base::Time;
 
 /// How the names of all lines begin.
 pub const NAMES: &str = "interlock/";
@@ -40,9 +45,21 @@ const PATIENCE: u32 = 8;
 /// The most descriptors that one message can carry: with room for all none is lost sight of.
 const MOST_DESCRIPTORS: usize = 253;
 
+/// For so long a process waits alone after a front that did not call it.
+const DISTRUST: Duration = Duration::from_secs(10);
+
+/// What a process knows of the fronts of lines: the last that seemed to be stopped.
+#[derive(Debug, Default)]
+pub struct Fronts {
+    stopped: Cell<Option<(Object, Time)>>,
+}
+
 /// A waiter's place in the line of one object.
 #[derive(Debug, Default)]
 pub struct Line {
+    fronts: Rc<Fronts>,
+    /// Nobody called: the time was over.
+    has_woken_by_itself: bool,
     place: Place,
     object: Option<Object>,
     /// How often the front was lost.
@@ -60,7 +77,7 @@ enum Place {
 }
 
 /// What all its waiters call it: the directory's device and inode, the name, the kind of change.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Object {
     device: u64,
     inode: u64,
@@ -68,7 +85,17 @@ struct Object {
     awaited: Awaited,
 }
 
+impl Fronts {
+    fn is_stopped(&self, object: Object) -> bool {
+        self.stopped.get().is_some_and(|(known, since)| known == object && clock::now().since(since) < DISTRUST)
+    }
+}
+
 impl Line {
+    pub fn new(fronts: Rc<Fronts>) -> Line {
+        Line { fronts, has_woken_by_itself: false, place: Place::Alone, object: None, losses: 0 }
+    }
+
     /// Takes a place in the line of this object, or keeps the one it has. Is somebody else in front?
     pub fn join(&mut self, dir: &Dir, name: &OsStr, awaited: Awaited) -> bool {
         let object = Object::new(dir, name, awaited).ok();
@@ -78,8 +105,11 @@ impl Line {
         }
         // The socket may have come while we were looking elsewhere.
         self.hear();
-        if matches!(self.place, Place::Alone) && self.losses < PATIENCE {
-            self.place = self.object.as_ref().and_then(|object| Place::find(object).ok()).unwrap_or_default();
+        if let (Place::Alone, Some(object)) = (&self.place, self.object)
+            && self.losses < PATIENCE
+            && !self.fronts.is_stopped(object)
+        {
+            self.place = Place::find(object).unwrap_or_default();
         }
         self.is_behind()
     }
@@ -112,6 +142,10 @@ impl Line {
         true
     }
 
+    pub fn has_woken(&mut self, by_itself: bool) {
+        self.has_woken_by_itself = by_itself;
+    }
+
     /// The front passes the line on.
     pub fn leave(&mut self) {
         // If it has just become our turn we are who must pass it on.
@@ -124,12 +158,16 @@ impl Line {
 
 impl Drop for Line {
     fn drop(&mut self) {
+        self.hear();
+        if self.is_behind() && self.has_woken_by_itself {
+            self.fronts.stopped.set(self.object.map(|object| (object, clock::now())));
+        }
         self.leave();
     }
 }
 
 impl Place {
-    fn find(object: &Object) -> Sys<Place> {
+    fn find(object: Object) -> Sys<Place> {
         let address = object.address()?;
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
         let own = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;

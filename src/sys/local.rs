@@ -11,6 +11,7 @@ use nix::unistd::{UnlinkatFlags, symlinkat, unlinkat};
 
 use super::dir::{self, Dir};
 use super::guard::Guard;
+use super::line::Fronts;
 use super::mark::{self, Parking};
 use super::observe::Observed;
 use super::process::Identity;
@@ -27,6 +28,7 @@ pub struct Local {
     random: Random,
     parking: Parking,
     watches: Rc<Watches>,
+    fronts: Rc<Fronts>,
     pending: fn() -> bool,
 }
 
@@ -38,6 +40,7 @@ impl Local {
             random: Random::default(),
             parking: Parking::default(),
             watches: Rc::default(),
+            fronts: Rc::default(),
             pending: || false,
         }
     }
@@ -182,7 +185,7 @@ impl World for Local {
     }
 
     fn waiter(&self) -> Waiter {
-        Waiter::new(self.watches.clone())
+        Waiter::new(self.watches.clone(), self.fronts.clone())
     }
 
     fn arm(&self, waiter: &mut Waiter, dir: &Dir, name: &OsStr, awaited: Awaited, holder: Option<u32>) -> Armed {

@@ -17,7 +17,7 @@ use nix::sys::time::TimeSpec;
 
 use super::clock;
 use super::dir::Dir;
-use super::line::Line;
+use super::line::{Fronts, Line};
 use super::process::open_pidfd;
 use super::signals::Blocked;
 use super::watch::{Watch, Watches};
@@ -52,9 +52,9 @@ pub struct Sleep<'a> {
 }
 
 impl Waiter {
-    pub fn new(watches: Rc<Watches>) -> Waiter {
+    pub fn new(watches: Rc<Watches>, fronts: Rc<Fronts>) -> Waiter {
         Waiter {
-            line: Line::default(),
+            line: Line::new(fronts),
             watches,
             watch: None,
             holder: None,
@@ -105,13 +105,14 @@ impl Waiter {
 
     pub fn sleep(&mut self, deadline: Deadline, of: &Sleep) -> Wake {
         let until = clock::now().after(self.next_pause((of.random)()));
-        let wake = self.sleep_until(deadline.or_at(until), of.pending);
-        match wake {
+        let wake = match self.sleep_until(deadline.or_at(until), of.pending) {
             // A signal that came with the end of the time is bash's first.
             Wake::Recheck | Wake::Event if (of.pending)() => Wake::Interrupted,
             Wake::Recheck if deadline.has_passed(clock::now()) => Wake::Deadline,
             wake => wake,
-        }
+        };
+        self.line.has_woken(wake == Wake::Recheck);
+        wake
     }
 
     /// With something to be heard nearly the longest, without one growing; not the same for everybody, lest all look at once.

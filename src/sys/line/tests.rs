@@ -214,3 +214,41 @@ fn a_squatter_that_hangs_up_is_left_alone_in_the_end() {
     }
     assert_eq!(rounds, PATIENCE);
 }
+
+#[test]
+fn who_is_not_called_by_a_stopped_front_waits_alone_for_a_while() {
+    let ground = Ground::new();
+    let stopped = ground.joined();
+    let fronts = Rc::new(Fronts::default());
+    let join = || {
+        let mut line = Line::new(fronts.clone());
+        ground.join(&mut line);
+        line
+    };
+    let mut behind = join();
+    behind.has_woken(false);
+    drop(behind);
+    let mut behind = join();
+    assert!(behind.is_behind(), "a front may be slow, or gone when the time was over");
+    behind.has_woken(true);
+    drop(behind);
+    assert!(is_alone(&join()));
+    assert!(ground.joined().is_behind(), "others find out for themselves");
+    let (object, since) = fronts.stopped.get().unwrap();
+    fronts.stopped.set(Some((object, Time(since.0.saturating_sub(DISTRUST.as_nanos() as u64)))));
+    assert!(join().is_behind());
+    drop(stopped);
+}
+
+#[test]
+fn who_was_called_just_when_it_looked_blames_nobody() {
+    let ground = Ground::new();
+    let front = ground.joined();
+    let fronts = Rc::new(Fronts::default());
+    let mut behind = Line::new(fronts.clone());
+    assert!(ground.join(&mut behind));
+    behind.has_woken(true);
+    drop(front);
+    drop(behind);
+    assert_eq!(fronts.stopped.get(), None);
+}
