@@ -3,6 +3,7 @@
 
 clone=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd) || exit 1
 plugin=${INTERLOCK_LIB:-${CARGO_TARGET_DIR:-$clone/target}/release/libinterlock.so}
+page=${CARGO_TARGET_DIR:-$clone/target}/interlock.1
 
 # COMMAND ARGUMENT…: sets PREFIX, DESTDIR and include_dir; 2 if they make no sense.
 read_options() {
@@ -34,7 +35,8 @@ list_layout() {
     644  "$clone/shell/interlock.sh"     "$share/interlock.sh" \
     644  "$clone/shell/library.sh"       "$share/library.sh" \
     644  "$clone/shell/completion.bash"  "$share/completion.bash" \
-    link ../share/interlock/interlock.sh "$PREFIX/bin/interlock.sh"
+    link ../share/interlock/interlock.sh "$PREFIX/bin/interlock.sh" \
+    644  "$page"                         "$PREFIX/share/man/man1/interlock.1"
   for module in mutex wmutex sem queue; do
     printf '%s\t%s\t%s\n' 644 "$clone/shell/include/$module.sh" "$share/include/$module.sh"
     [[ -z $include_dir ]] || printf '%s\t%s\t%s\n' link "$share/include/$module.sh" "$include_dir/$module.sh"

@@ -5,7 +5,7 @@ use super::table::Builtin;
 impl Builtin {
     /// `mutex_lock [-c] NAME [TIMEOUT]`: bash's `short_doc`.
     pub fn usage(&self) -> String {
-        format!("{} {}", self.name, self.synopsis)
+        format!("{} {}", self.name, self.synopsis).trim_end().to_owned()
     }
 
     /// bash's `long_doc`: the summary first, since `help -d` shows that line. bash indents the first line by four
@@ -34,7 +34,8 @@ impl Builtin {
 const HELP: &str = "show this text";
 
 impl super::table::Opt {
-    fn shown(&self) -> String {
+    /// As it is given.
+    pub fn shown(&self) -> String {
         let letter = char::from(self.letter);
         match (self.value, self.long) {
             (Some(value), _) => format!("-{letter} {value}"),

@@ -10,6 +10,7 @@ mod help;
 mod input;
 mod inspect;
 mod locks;
+mod man;
 mod queues;
 mod running;
 mod semaphores;
@@ -153,7 +154,8 @@ impl<W: World, S: Shell> Context<'_, W, S> {
             | Action::InspectStat
             | Action::InspectWhy
             | Action::InspectBreak
-            | Action::InspectVersion => self.inspect(),
+            | Action::InspectVersion
+            | Action::Man => self.inspect(),
         }
     }
 

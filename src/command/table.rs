@@ -40,6 +40,7 @@ pub enum Action {
     InspectWhy,
     InspectBreak,
     InspectVersion,
+    Man,
 }
 
 pub struct Builtin {
@@ -496,7 +497,7 @@ set -e, Ctrl-C.",
     Builtin {
         name: "interlock",
         action: Action::Interlock,
-        synopsis: "ls|stat|why|break|version [ARG ...]",
+        synopsis: "ls|stat|why|break|version|man [ARG ...]",
         operands: operands(1, usize::MAX),
         options: &[],
         summary: "Look at locks, semaphores and queues, and at who holds and awaits them",
@@ -506,6 +507,7 @@ stat NAME                 all about one, and what would free it
 why NAME                  who waits for whom, and whether it is a deadlock
 break [-y] NAME           remove a lock, whoever holds it
 version [DIR]             versions, and how waiting works in DIR
+man                       this and all other help as a manual page
 Every verb has --help. Processes that may not be looked into are said to be
 unknown.",
         statuses: &[("0", "shown, or removed"), ("1", "not removed"), USAGE, ERROR],
@@ -577,5 +579,16 @@ name.",
         details: "",
         statuses: &[("0", "printed"), USAGE, ERROR],
         example: "interlock version /run/lock",
+    },
+    Builtin {
+        name: "interlock man",
+        action: Action::Man,
+        synopsis: "",
+        operands: operands(0, 0),
+        options: &[],
+        summary: "Print the manual page",
+        details: "In the form that man(1) reads.",
+        statuses: &[("0", "printed"), USAGE, ERROR],
+        example: "interlock man | man -l -",
     },
 ];

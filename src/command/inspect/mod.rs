@@ -7,7 +7,7 @@ mod list;
 mod tell;
 
 use super::words::{printable, usage};
-use super::{Action, Context, Moved, Outcome, Shell, VERBS, deliver};
+use super::{Action, Context, Moved, Outcome, Shell, VERBS, deliver, man};
 use crate::base::{Error, Name, Result};
 use crate::primitive::mutex::{Unlocked, open_parent, unlock};
 use crate::primitive::survey::{ObjectKind, Surveyed, survey};
@@ -33,6 +33,7 @@ impl<W: World, S: Shell> Context<'_, W, S> {
                 Action::InspectStat => tell::tell(self.world, &self.name()?, &self.look()?).into(),
                 Action::InspectWhy => chain::chain(self.world, &self.name()?)?.into(),
                 Action::InspectBreak => return self.break_lock(),
+                Action::Man => man::page().into(),
                 _ => self.version()?.into(),
             },
         };
