@@ -120,11 +120,11 @@ assert object["name"] == "new\nline" and object["kind"] == "mutex" and object["s
   expect_error '*-x: invalid option; usage: interlock ls \[-0|--json\] \[DIR ...\]'
 }
 
-@test "interlock man: a section for every builtin, and man(1) has nothing to complain of" {
+@test "interlock man: a section for every builtin, and groff has nothing to complain of" {
   in_shell 'interlock man >"$T/page"'
   local name
   for name in $(builtin_names); do
     grep -q "^\.SS \"$name\"$" "$T/page" || fail "no section for $name"
   done
-  [[ -z $(man -l --warnings -E UTF-8 "$T/page" 2>&1 >/dev/null) ]]
+  [[ -z $(groff -man -Tutf8 -ww "$T/page" 2>&1 >/dev/null) ]]
 }
