@@ -11,10 +11,10 @@ dynamic_symbols() {
 @test "exports: one structure for each builtin, and otherwise only what carries our prefix" {
   once_is_enough
   local expected
-  expected=$(sed 's/$/_struct/' <<<"$INTERLOCK_NAMES" | LC_ALL=C sort)
+  expected=$(printf '%s\n' "${INTERLOCK_NAMES//$'\n'/_struct$'\n'}_struct" | LC_ALL=C sort)
   run dynamic_symbols --defined-only
   [[ $(grep '_struct$' <<<"$output") == "$expected" ]] || fail "exported:" "$output" || return
-  [[ -z $(grep -v -e '_struct$' -e '^interlock_' <<<"$output") ]] || fail "exported:" "$output"
+  ! grep -qv -e '_struct$' -e '^interlock_' <<<"$output" || fail "exported:" "$output"
 }
 
 @test "exports: the structures are writable, since bash writes into them" {
