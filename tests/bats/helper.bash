@@ -148,9 +148,13 @@ in_peer() {
   end_of peer
 }
 
+# The number of a child that has ended and was reaped may be another process's by now.
 has_ended() {
-  ! kill -0 "$1" 2>/dev/null
-}
+  local stat parent
+  read -r stat <"/proc/$1/stat" || return 0
+  read -r _ parent _ <<<"${stat##*) }"
+  [[ $parent != "$BASHPID" ]]
+} 2>/dev/null
 
 # Waits for a latch that a shell closes.
 await() {
