@@ -85,8 +85,8 @@ END
 }
 
 @test "bad input: a timeout too big to count is for ever, not an error of another kind" {
-  in_shell 'ln -s 1 m; (mutex_lock m 99999999999999999999999; latch ended) & until [[ -e m ]] || ((i++ > 20)); do nap; done; kill $!; wait $! || printf "%s\n" $?'
-  [[ $output == 143 || $output == 2 ]]
+  in_shell 'ln -s 1 m; (mutex_lock m 99999999999999999999999; latch ended) & nap 0.2; kill $!; wait $! || printf "%s\n" $?'
+  expect_output 143
 }
 
 @test "bad input: values and counts that are not numbers, negative or too big" {
@@ -114,7 +114,7 @@ END
 }
 
 @test "bad input: posting beyond the biggest value changes nothing" {
-  in_shell 'sem_init s 9223372036854775807; sem_post s; printf "%s\n" $?; sem_peek s; answer sem_trywait s; sem_peek s'
+  in_shell 'sem_init s 9223372036854775807; answer sem_post s; sem_peek s; answer sem_trywait s; sem_peek s'
   expect_output $'3\n9223372036854775807\n0\n9223372036854775806'
   expect_error '*sem_post: s*'
 }
