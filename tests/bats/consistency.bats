@@ -1,0 +1,50 @@
+#!/usr/bin/env bats
+# Refuses to pass if a builtin lacks something that every builtin has.
+
+load helper
+
+@test "consistency: every builtin loads, and type says what it is" {
+  in_shell 'for i in $INTERLOCK_NAMES; do printf "%s %s\n" "$i" "$(type -t "$i")"; done'
+  local name
+  while IFS= read -r name; do
+    [[ $'\n'$output$'\n' == *$'\n'"$name builtin"$'\n'* ]] || fail "$name does not load" || return
+  done <<<"$INTERLOCK_NAMES"
+  [[ -n $INTERLOCK_NAMES ]]
+}
+
+@test "consistency: every builtin that the design names is in the list" {
+  local name
+  for name in {,w}mutex_{trylock,lock,unlock} sem_{init,wait,trywait,post,peek,destroy} queue_{init,put,get,peek,len,foreach,destroy} \
+    dirlock_{trylock,lock,unlock} bakery_{trylock,lock,unlock}; do
+    [[ $'\n'$INTERLOCK_NAMES$'\n' == *$'\n'"$name"$'\n'* ]] || fail "$name is missing" || return
+  done
+}
+
+@test "consistency: every builtin has a short description, a usage and a help text" {
+  local name
+  while IFS= read -r name; do
+    in_shell 'help -d "$1"' "$name"
+    [[ $output =~ ^"$name - "[A-Z].{9,70}$ ]] || fail "help -d $name: '$output'" || return
+    in_shell 'help -s "$1"' "$name"
+    [[ $output =~ ^"$name: $name"(\ .+)?$ ]] || fail "help -s $name: '$output'" || return
+    in_shell 'help "$1"' "$name"
+    [[ $output == *'Exit '[Ss]'tatus'* ]] || fail "help $name does not tell the status: '$output'" || return
+    # Nothing wider than a terminal.
+    [[ -z $(awk 'length > 80' <<<"$output") ]] || fail "help $name is too wide" || return
+  done <<<"$INTERLOCK_NAMES"
+}
+
+@test "consistency: every family has a test file, and every builtin a test" {
+  local name
+  while IFS= read -r name; do
+    [[ -f $BATS_TEST_DIRNAME/${name%%_*}.bats ]] || fail "no ${name%%_*}.bats" || return
+    grep -qE "(^|[^a-z_])$name([^a-z_]|\$)" "$BATS_TEST_DIRNAME"/*.bats || fail "no test tries $name" || return
+  done <<<"$INTERLOCK_NAMES"
+}
+
+@test "consistency: every test file is loaded with the helper and has tests" {
+  local file
+  for file in "$BATS_TEST_DIRNAME"/*.bats; do
+    grep -q '^load helper$' "$file" && grep -q '^@test ' "$file" || fail "$file" || return
+  done
+}
