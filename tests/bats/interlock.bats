@@ -82,8 +82,9 @@ assert object["name"] == "new\nline" and object["kind"] == "mutex" and object["s
 
 @test "interlock why: a chain that ends is none, nor is a subshell that waits for its script's lock" {
   start_shell holder 'mutex_lock b; latch b; await done'
+  await b
   start_shell middle 'mutex_lock a; ( mutex_lock a; ) & latch a; mutex_lock b'
-  await b && await a
+  await a
   await_asleep middle
   in_shell 'interlock why a'
   [[ $output == *'waits for b'*'waits for nothing of interlock'* ]] || fail "$output"
