@@ -163,7 +163,7 @@ load helper
   mv s elsewhere
   end_of waiter
   expect_status 3
-  expect_error 'waiter: line 1: sem_wait: s: *'
+  expect_error 'waiter: line [01]: sem_wait: s: *'
 }
 
 @test "trap: 60 posts from a trap beside a loop that peeks and takes" {
