@@ -1,11 +1,14 @@
 //! The waiting line: of all who wait for one object on this host only the front watches it, so a release wakes one.
 //!
 //! It is an abstract Unix socket named after the object. Who can bind the name is the *front*; the others connect and
-//! sleep *behind* it. A front that leaves, for whatever reason, accepts the oldest connection and sends it the listening
-//! socket itself: the connections that are still to be accepted travel with it. Nothing is on disk.
+//! sleep *behind* it. While it has nothing else to do the front accepts the oldest connection and sends it a copy of the
+//! listening socket: the *deputy*, still asleep. A front that leaves, for whatever reason, closes that connection, and the
+//! deputy is the front; the connections that are still to be accepted are its. So leaving costs a waiter that has just
+//! acquired two calls of `close`. Nothing is on disk.
 //!
-//! - A front that is killed drops the socket: everybody wakes once, one of them binds.
-//! - Who gave up has closed its end and is skipped. Who is killed with the socket on its way to him drops it, as above.
+//! - A front that is killed leaves so, too. When its deputy is killed with it the socket is dropped: everybody wakes once,
+//!   one of them binds.
+//! - Who gave up has closed its end: a deputy is replaced, others are skipped.
 //! - The name is bound but nobody listens (a front stopped in between), the backlog is full, the message brings no
 //!   socket: *alone*, with a watch of one's own, until the next look.
 //! - A front that is stopped (Ctrl-Z) stops the line; a squatter of the name can do the same. Those behind still look every
@@ -25,7 +28,7 @@ use std::time::Duration;
 use nix::cmsg_space;
 use nix::sys::socket::{
     AddressFamily, Backlog, ControlMessage, ControlMessageOwned, MsgFlags, SockFlag, SockType, UnixAddr, accept4, bind,
-    connect, getsockopt, listen, recvmsg, sendmsg, socket, sockopt,
+    connect, getsockopt, listen, recv, recvmsg, sendmsg, socket, sockopt,
 };
 use nix::sys::stat::fstat;
 
@@ -70,10 +73,18 @@ pub struct Line {
 enum Place {
     #[default]
     Alone,
-    /// With the listening socket.
-    Front(OwnedFd),
-    /// With the connection to it.
-    Behind(OwnedFd),
+    Front(Front),
+    /// With the connection to the front; a deputy has the listening socket, too.
+    Behind(OwnedFd, Option<OwnedFd>),
+}
+
+#[derive(Debug)]
+struct Front {
+    listening: OwnedFd,
+    /// The connection to the deputy.
+    deputy: Option<OwnedFd>,
+    /// No descriptor is left to accept another one: until it leaves nobody is listened to.
+    is_deaf: bool,
 }
 
 /// What all its waiters call it: the directory's device and inode, the name, the kind of change.
@@ -115,30 +126,43 @@ impl Line {
     }
 
     pub fn is_behind(&self) -> bool {
-        matches!(self.place, Place::Behind(_))
+        matches!(self.place, Place::Behind(..))
     }
 
-    /// What becomes readable when it is our turn, or the front is lost.
+    /// What becomes readable when [`Line::hear`] is to be called.
     pub fn socket(&self) -> Option<BorrowedFd<'_>> {
         match &self.place {
-            Place::Behind(connection) => Some(connection.as_fd()),
-            Place::Alone | Place::Front(_) => None,
+            Place::Behind(connection, _) => Some(connection.as_fd()),
+            Place::Front(front) => front.socket(),
+            Place::Alone => None,
         }
     }
 
-    /// Is there news: our turn, or no front any more?
+    /// Is there news: our turn, or no front any more? The front sees to its deputy.
     pub fn hear(&mut self) -> bool {
-        let Place::Behind(connection) = &self.place else {
-            return false;
+        let (connection, listening) = match &mut self.place {
+            Place::Alone => return false,
+            Place::Front(front) => {
+                front.see_to_deputy();
+                return false;
+            }
+            Place::Behind(connection, listening) => (connection, listening),
         };
-        self.place = match receive(connection) {
-            Ok(listening) => Place::Front(listening),
-            Err(Errno::EAGAIN) => return false,
-            Err(_) => {
+        loop {
+            match receive(connection) {
+                Ok(received) => *listening = Some(received),
+                Err(Errno::EAGAIN) => return false,
+                // The front has left, or is lost.
+                Err(_) => break,
+            }
+        }
+        self.place = listening.take().map_or_else(
+            || {
                 self.losses += 1;
                 Place::Alone
-            }
-        };
+            },
+            |listening| Place::Front(Front::new(listening)),
+        );
         true
     }
 
@@ -146,20 +170,17 @@ impl Line {
         self.has_woken_by_itself = by_itself;
     }
 
-    /// The front passes the line on.
+    /// What is closed here tells the deputy that it is its turn.
     pub fn leave(&mut self) {
-        // If it has just become our turn we are who must pass it on.
-        self.hear();
-        if let Place::Front(listening) = std::mem::take(&mut self.place) {
-            pass_on(listening);
-        }
+        // If it has just become our turn there may be no deputy yet.
+        while self.hear() {}
+        self.place = Place::Alone;
     }
 }
 
 impl Drop for Line {
     fn drop(&mut self) {
-        self.hear();
-        if self.is_behind() && self.has_woken_by_itself {
+        if self.is_behind() && !self.hear() && self.has_woken_by_itself {
             self.fronts.stopped.set(self.object.map(|object| (object, clock::now())));
         }
         self.leave();
@@ -176,7 +197,7 @@ impl Place {
             match bind(own.as_raw_fd(), &address) {
                 Ok(()) => {
                     listen(&own, Backlog::new(BACKLOG)?)?;
-                    return Ok(Place::Front(own));
+                    return Ok(Place::Front(Front::new(own)));
                 }
                 Err(Errno::EADDRINUSE) => {}
                 Err(errno) => return Err(errno),
@@ -185,13 +206,47 @@ impl Place {
                 Ok(()) => {
                     // For onlookers, who see the names of sockets and nothing else. Without one it works as well.
                     let _ = object.address_behind(own.as_raw_fd()).and_then(|address| bind(own.as_raw_fd(), &address));
-                    return Ok(Place::Behind(own));
+                    return Ok(Place::Behind(own, None));
                 }
                 Err(Errno::ECONNREFUSED) => {}
                 Err(errno) => return Err(errno),
             }
         }
         Err(Errno::ECONNREFUSED)
+    }
+}
+
+impl Front {
+    fn new(listening: OwnedFd) -> Front {
+        Front { listening, deputy: None, is_deaf: false }
+    }
+
+    /// A deputy that is gone, or one to be had.
+    fn socket(&self) -> Option<BorrowedFd<'_>> {
+        let socket = self.deputy.as_ref().unwrap_or(&self.listening);
+        (!self.is_deaf).then_some(socket.as_fd())
+    }
+
+    /// Makes the first behind that still waits the deputy, if there is none.
+    fn see_to_deputy(&mut self) {
+        if self.deputy.as_ref().is_some_and(is_there) {
+            return;
+        }
+        self.deputy = None;
+        while self.deputy.is_none() {
+            match accept4(self.listening.as_raw_fd(), SockFlag::SOCK_CLOEXEC) {
+                Ok(connection) => {
+                    // SAFETY: a fresh descriptor that nobody else knows of.
+                    let connection = unsafe { OwnedFd::from_raw_fd(connection) };
+                    // Refused if it has given up.
+                    self.deputy = send(&connection, &self.listening).is_ok().then_some(connection);
+                }
+                Err(errno) => {
+                    self.is_deaf = errno != Errno::EAGAIN;
+                    return;
+                }
+            }
+        }
     }
 }
 
@@ -225,19 +280,16 @@ pub fn line_name(dir: &Dir, name: &OsStr, awaited: Awaited) -> Sys<String> {
     Object::new(dir, name, awaited).map(|object| object.line_name())
 }
 
-/// Gives the listening socket to the first behind that still waits. Without one the line ends with the socket.
-fn pass_on(listening: OwnedFd) {
-    while let Ok(connection) = accept4(listening.as_raw_fd(), SockFlag::SOCK_CLOEXEC) {
-        // SAFETY: a fresh descriptor that nobody else knows of.
-        let connection = unsafe { OwnedFd::from_raw_fd(connection) };
-        let flags = MsgFlags::MSG_NOSIGNAL | MsgFlags::MSG_DONTWAIT;
-        let rights = [listening.as_raw_fd()];
-        let message = [ControlMessage::ScmRights(&rights)];
-        // Refused if it has given up.
-        if sendmsg::<UnixAddr>(connection.as_raw_fd(), &[IoSlice::new(b".")], &message, flags, None).is_ok() {
-            return;
-        }
-    }
+/// Who stands behind says nothing: what can be read is its end.
+fn is_there(connection: &OwnedFd) -> bool {
+    matches!(recv(connection.as_raw_fd(), &mut [0], MsgFlags::MSG_DONTWAIT), Err(Errno::EAGAIN))
+}
+
+fn send(connection: &OwnedFd, listening: &OwnedFd) -> Sys<()> {
+    let flags = MsgFlags::MSG_NOSIGNAL | MsgFlags::MSG_DONTWAIT;
+    let rights = [listening.as_raw_fd()];
+    let message = [ControlMessage::ScmRights(&rights)];
+    sendmsg::<UnixAddr>(connection.as_raw_fd(), &[IoSlice::new(b".")], &message, flags, None).map(drop)
 }
 
 /// EAGAIN while there is nothing; any other error if the front is lost.

@@ -1,7 +1,7 @@
 use std::os::unix::net::{UnixListener, UnixStream};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::{SigSet, Signal, kill};
 use nix::unistd::{pipe, read, write};
 
 use super::*;
@@ -72,6 +72,71 @@ fn first_come_first_in_front() {
     assert!(is_front(&ground.joined()), "the name is free again");
 }
 
+/// What a sleeping front does.
+fn see_to_deputy(front: &mut Line) {
+    poll(&mut [PollFd::new(front.socket().unwrap(), PollFlags::POLLIN)], PollTimeout::NONE).unwrap();
+    assert!(!front.hear(), "no reason to look");
+}
+
+fn has_nothing_to_hear(line: &Line) -> bool {
+    poll(&mut [PollFd::new(line.socket().unwrap(), PollFlags::POLLIN)], PollTimeout::ZERO).unwrap() == 0
+}
+
+#[test]
+fn a_deputy_sleeps_until_the_front_leaves() {
+    let ground = Ground::new();
+    let mut front = ground.joined();
+    let (mut deputy, third) = (ground.joined(), ground.joined());
+    see_to_deputy(&mut front);
+    assert!(!deputy.hear(), "not its turn yet");
+    assert!(has_nothing_to_hear(&front) && has_nothing_to_hear(&deputy) && has_nothing_to_hear(&third));
+    drop(front);
+    assert!(has_nothing_to_hear(&third), "one wakes one");
+    await_news(&mut deputy);
+    assert!(is_front(&deputy));
+}
+
+#[test]
+fn a_deputy_that_gives_up_is_replaced() {
+    let ground = Ground::new();
+    let mut front = ground.joined();
+    let deputy = ground.joined();
+    see_to_deputy(&mut front);
+    let mut next = ground.joined();
+    drop(deputy);
+    see_to_deputy(&mut front);
+    drop(front);
+    await_news(&mut next);
+    assert!(is_front(&next));
+}
+
+#[test]
+fn a_deputy_that_gives_up_with_the_front_is_skipped() {
+    let ground = Ground::new();
+    let mut front = ground.joined();
+    let deputy = ground.joined();
+    see_to_deputy(&mut front);
+    let mut next = ground.joined();
+    drop(deputy);
+    drop(front);
+    await_news(&mut next);
+    assert!(is_front(&next));
+}
+
+#[test]
+fn a_killed_front_is_followed_by_its_deputy() {
+    let ground = Ground::new();
+    let front = start_in_line(&ground);
+    let mut deputy = ground.joined();
+    let next = ground.joined();
+    kill(front.pid, Signal::SIGCONT).unwrap();
+    poll(&mut [PollFd::new(deputy.socket().unwrap(), PollFlags::POLLIN)], PollTimeout::NONE).unwrap();
+    assert!(!deputy.hear());
+    drop(front);
+    await_news(&mut deputy);
+    assert!(is_front(&deputy) && has_nothing_to_hear(&next));
+}
+
 #[test]
 fn each_object_has_its_own() {
     let ground = Ground::new();
@@ -117,10 +182,15 @@ fn the_turn_may_come_while_looking_at_the_object() {
 fn start_in_line(ground: &Ground) -> Forked {
     let (reader, writer) = pipe().unwrap();
     let forked = Forked::start_among(&ground.alone, || {
-        let _line = ground.joined();
+        let mut line = ground.joined();
+        // Continued, it sees to its deputy.
+        let mut continued = SigSet::empty();
+        continued.add(Signal::SIGCONT);
+        continued.thread_block().unwrap();
         write(&writer, b".").unwrap();
         loop {
-            nix::unistd::pause();
+            continued.wait().unwrap();
+            line.hear();
         }
     });
     read(&reader, &mut [0]).unwrap();
