@@ -64,7 +64,9 @@ impl Name {
 
 fn refuse_remote(path: &[u8]) -> Result<()> {
     match is_remote(path) {
-        true => Err(Error::Usage(format!("{}: objects on other hosts are not supported", String::from_utf8_lossy(path)))),
+        true => {
+            Err(Error::Usage(format!("{}: objects on other hosts are not supported", String::from_utf8_lossy(path))))
+        }
         false => Ok(()),
     }
 }

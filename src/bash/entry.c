@@ -43,13 +43,14 @@ struct call
   int seen_interrupt;
   int seen_trapped;
   int outer_loop_level;		/* -1 outside of a loop of ours */
+  int calls_function;		/* the command to evaluate is one */
   int has_suspended_errexit;
   pid_t runner;			/* the process that runs a command holding something, or 0 */
   struct call *outer;		/* the one of these that was begun before */
 };
 
 /* What a step returns besides a status. */
-enum { INTERRUPTED = -1, EVALUATE = -2, RUN = -3, RUN_FUNCTION = -4 };
+enum { INTERRUPTED = -1, EVALUATE = -2, RUN = -3 };
 
 /* Rust. */
 extern void interlock_loaded (int script);
@@ -159,6 +160,19 @@ look_after_signals (struct call *call)
   this_shell_builtin = function;
 }
 
+/* Under set -e the failure of a command must reach bash as the status of our builtin, since only there bash knows whether
+   an `if` or `||` looks at it. But in a function set -e goes on to end the first failing command. */
+static void
+suspend_errexit (struct call *call)
+{
+  if (exit_immediately_on_error && !builtin_ignoring_errexit && !call->calls_function)
+    {
+      call->has_suspended_errexit = 1;
+      builtin_ignoring_errexit = 1;
+      exit_immediately_on_error = 0;
+    }
+}
+
 /* The loop of queue_foreach; break and continue as in a loop of the shell. */
 static int
 evaluate (struct call *call)
@@ -166,6 +180,7 @@ evaluate (struct call *call)
   char *command;
   int status = 0;
 
+  suspend_errexit (call);
   call->outer_loop_level = loop_level++;
   while (status == 0 && (command = interlock_command (call)) != NULL)
     {
@@ -181,22 +196,16 @@ evaluate (struct call *call)
   return status != 0;
 }
 
-/* The one command of *_run. Under set -e its failure must reach bash as the status of our builtin, since only there bash
-   knows whether an `if` or `||` looks at it. But in a function set -e goes on to end the first failing command. */
+/* The one command of *_run. */
 static int
-evaluate_one (struct call *call, int is_function)
+evaluate_one (struct call *call)
 {
   char *command = interlock_command (call);
 
   if (command == NULL)
     return 3;
   enlist (call);
-  if (exit_immediately_on_error && !builtin_ignoring_errexit && !is_function)
-    {
-      call->has_suspended_errexit = 1;
-      builtin_ignoring_errexit = 1;
-      exit_immediately_on_error = 0;
-    }
+  suspend_errexit (call);
   return evalstring (command, NULL, SEVAL_NOHIST);
 }
 
@@ -221,9 +230,9 @@ run (int builtin, WORD_LIST *words)
 	  status = evaluate (call);
 	  break;
 	}
-      if (status == RUN || status == RUN_FUNCTION)
+      if (status == RUN)
 	{
-	  status = evaluate_one (call, status == RUN_FUNCTION);
+	  status = evaluate_one (call);
 	  break;
 	}
       look_after_signals (call);

@@ -26,7 +26,6 @@ use crate::sys::{Local, Sys, World};
 const INTERRUPTED: c_int = -1;
 const EVALUATE: c_int = -2;
 const RUN: c_int = -3;
-const RUN_FUNCTION: c_int = -4;
 
 /// A call, from its first step until bash has left it for good. C sees the head.
 #[repr(C)]
@@ -47,6 +46,7 @@ pub struct Head {
     seen_interrupt: c_int,
     seen_trapped: c_int,
     outer_loop_level: c_int,
+    calls_function: c_int,
     has_suspended_errexit: c_int,
     runner: libc::pid_t,
     outer: *mut Head,
@@ -96,6 +96,7 @@ extern "C" fn interlock_begin(index: c_int) -> *mut Record {
             seen_interrupt: 0,
             seen_trapped: 0,
             outer_loop_level: -1,
+            calls_function: 0,
             has_suspended_errexit: 0,
             runner: 0,
             outer: ptr::null_mut(),
@@ -107,7 +108,7 @@ extern "C" fn interlock_begin(index: c_int) -> *mut Record {
     }))
 }
 
-/// One step: the status, or INTERRUPTED, EVALUATE, RUN or RUN_FUNCTION.
+/// One step: the status, or INTERRUPTED, EVALUATE or RUN.
 ///
 /// # Safety
 ///
@@ -127,18 +128,17 @@ unsafe extern "C" fn interlock_step(record: *mut Record, words: *const WordList)
         command::run(world(), &mut Bash, call, builtin, &words)
     }));
     CURRENT.set(ptr::null());
+    let evaluated = |what, is_function| {
+        // SAFETY: valid as promised.
+        unsafe { (*record).head.calls_function = c_int::from(is_function) };
+        what
+    };
     match end {
         Ok(Ok(Outcome::Done)) => 0,
         Ok(Ok(Outcome::No)) => 1,
         Ok(Ok(Outcome::Interrupted)) => INTERRUPTED,
-        Ok(Ok(Outcome::Evaluate)) => EVALUATE,
-        Ok(Ok(Outcome::Run { is_function })) => {
-            if is_function {
-                RUN_FUNCTION
-            } else {
-                RUN
-            }
-        }
+        Ok(Ok(Outcome::Evaluate { is_function })) => evaluated(EVALUATE, is_function),
+        Ok(Ok(Outcome::Run { is_function })) => evaluated(RUN, is_function),
         Ok(Ok(Outcome::Status(status))) => c_int::from(status),
         Ok(Err(error)) => {
             Bash.warn(&error.message());
@@ -152,7 +152,7 @@ unsafe extern "C" fn interlock_step(record: *mut Record, words: *const WordList)
     }
 }
 
-/// After EVALUATE and RUN…: the next command, for bash to free; NULL after the last.
+/// After EVALUATE and RUN: the next command, for bash to free; NULL after the last.
 ///
 /// # Safety
 ///

@@ -36,7 +36,7 @@ pub enum Outcome {
     /// Nothing is held; look after the signals, then run again.
     Interrupted,
     /// Run the commands of [`Call::next_command`], end with the status that says.
-    Evaluate,
+    Evaluate { is_function: bool },
     /// Run [`Call::next_command`], end with its status.
     Run { is_function: bool },
     /// A status of the user's choice.

@@ -168,3 +168,16 @@ stopped_and_killed() {
   }
   stopped_and_killed 'queue_put q a b'
 }
+
+@test "queue_foreach: under set -e, if and || see the failure of a program" {
+  in_shell '
+    set -e
+    queue_init q; queue_put q a b
+    queue_foreach q false || printf "seen\n"
+    if queue_foreach q test x =; then printf "no\n"; else printf "else\n"; fi
+    [[ $- == *e* ]]
+    queue_foreach q false
+    printf "not reached\n"'
+  expect_output $'seen\nelse'
+  expect_status 1
+}
