@@ -5,6 +5,7 @@ load helper
 
 # complete WORD…: what is offered for the last word of this command line, one a line, sorted.
 complete_words() {
+  once_is_enough
   start_shell shell '
     . "$INTERLOCK_ROOT/shell/completion.bash"
     COMP_WORDS=("$@") COMP_CWORD=$(( $# - 1 ))
@@ -87,6 +88,7 @@ make_objects() {
 }
 
 @test "completion: there in interactive shells, and only there" {
+  once_is_enough
   # shellcheck disable=SC2016
   local code='. "$INTERLOCK_ROOT/shell/interlock.sh"; complete -p mutex_lock interlock; declare -F _interlock'
   start interactive "$INTERLOCK_BASH" --norc -i -c "$code"
@@ -98,6 +100,7 @@ make_objects() {
 }
 
 @test "completion: every builtin has it" {
+  once_is_enough
   in_shell '. "$INTERLOCK_ROOT/shell/completion.bash"
     for name in $INTERLOCK_NAMES; do complete -p "$name" >/dev/null || :; done'
   expect_quiet

@@ -8,6 +8,7 @@ is_empty_session() {
 }
 
 @test "demo: tells its story and leaves nothing behind" {
+  once_is_enough
   start demo env "TMPDIR=$T" "$INTERLOCK_BASH" "$INTERLOCK_ROOT/shell/demo"
   end_of demo
   expect_status 0
@@ -19,6 +20,7 @@ is_empty_session() {
 }
 
 @test "demo: Ctrl-C ends it and all its processes, and leaves nothing behind" {
+  once_is_enough
   launch=(env --default-signal=INT setsid)
   start demo env "TMPDIR=$T" "$INTERLOCK_BASH" "$INTERLOCK_ROOT/shell/demo"
   until_true "$limit" grep -q 'takes out:' "$records/demo.out"

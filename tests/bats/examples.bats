@@ -23,6 +23,7 @@ patient='
   printf "%s\n" "$1"'
 
 @test "example run-once: the second one leaves, the next one runs" {
+  once_is_enough
   start_example first run-once lock "$INTERLOCK_BASH" -c "$patient" _ first
   await first.begun
   [[ $(example run-once lock printf 'ran\n') == 'still running, see you next time' ]]
@@ -35,6 +36,7 @@ patient='
 }
 
 @test "example run-once: the status comes through, and kill -9 blocks nobody" {
+  once_is_enough
   local -i rc=0
   example run-once lock false || rc=$?
   (( rc == 1 ))
@@ -53,6 +55,7 @@ runs_again() {
 }
 
 @test "example worker-pool: all are done, and never more at once than there are places" {
+  once_is_enough
   # shellcheck disable=SC2016
   printf '%s\n' {1..12} 'last, without newline' | head -c -1 >list
   input=$T/list
@@ -69,6 +72,7 @@ runs_again() {
 }
 
 @test "example worker-pool: one that fails, or is killed, costs no place and shows in the status" {
+  once_is_enough
   local -i rc=0
   # shellcheck disable=SC2016
   printf '%s\n' 1 2 3 4 5 6 | example worker-pool 1 "$INTERLOCK_BASH" -c '(( $1 != 2 )) || exit 4; (( $1 != 4 )) || kill -KILL $$; : >"did.$1"' _ || rc=$?
@@ -77,6 +81,7 @@ runs_again() {
 }
 
 @test "example shared-log: records of many writers stay whole, through the change of files" {
+  once_is_enough
   local -i writer
   for writer in {1..8}; do
     start "writer$writer" env "PATH=$INTERLOCK_ROOT/shell:$PATH" "$INTERLOCK_BASH" -c '
@@ -100,6 +105,7 @@ runs_again() {
 }
 
 @test "example build-steps: the link waits for every step" {
+  once_is_enough
   printf 'one\n' >a.in
   printf 'two\n' >b.in
   printf 'three\n' >c.in
@@ -108,6 +114,7 @@ runs_again() {
 }
 
 @test "example build-steps: a step that fails does not hang the build" {
+  once_is_enough
   printf 'one\n' >a.in
   mkdir b.in
   start_example build build-steps .
@@ -117,6 +124,7 @@ runs_again() {
 }
 
 @test "example ask and answer: everybody gets the answer to his own question" {
+  once_is_enough
   local -i n
   start_example server answer .
   until_true "$limit" test -e questions
@@ -140,6 +148,7 @@ runs_again() {
 }
 
 @test "example ask: without a server it gives up, and the question does not harm the next one" {
+  once_is_enough
   local -i rc=0
   in_shell 'queue_init questions'
   example ask . 0.05 <<<'nobody there' || rc=$?
@@ -151,6 +160,7 @@ runs_again() {
 }
 
 @test "example service: start, status, stop" {
+  once_is_enough
   local pid
   pid=$(example service start lock)
   [[ $pid == "running as "* ]]
@@ -165,6 +175,7 @@ runs_again() {
 }
 
 @test "example service: after kill -9 it is known to be stopped, and starts again" {
+  once_is_enough
   local pid
   pid=$(example service start lock)
   kill -KILL "${pid##* }"

@@ -24,6 +24,7 @@ in_new_shell() {
 }
 
 @test "install: interlock.sh is found in PATH and finds the plugin" {
+  once_is_enough
   install_to
   in_new_shell '. interlock.sh && type -t queue_get'
   expect_output builtin
@@ -31,6 +32,7 @@ in_new_shell() {
 }
 
 @test "install: enable -f takes the plugin by either name" {
+  once_is_enough
   install_to
   in_new_shell 'enable -f "$T/usr/lib/bash/interlock.so" mutex_lock && enable -f "$T/usr/lib/bash/libinterlock.so" mutex_unlock && type -t mutex_lock mutex_unlock'
   expect_output $'builtin\nbuiltin'
@@ -38,6 +40,7 @@ in_new_shell() {
 }
 
 @test "install: with --include-dir the modules are where include looks, and work" {
+  once_is_enough
   install_to --include-dir "$T/modules"
   in_new_shell '. "$T/modules/queue.sh" && HOME=$T && __init && queue_init q && queue_put q item && queue_get q'
   expect_output item
@@ -45,6 +48,7 @@ in_new_shell() {
 }
 
 @test "install: the library's own module is not overwritten" {
+  once_is_enough
   mkdir "$T/modules"
   printf 'precious\n' >"$T/modules/sem.sh"
   run -1 install_to --include-dir "$T/modules"
@@ -52,6 +56,7 @@ in_new_shell() {
 }
 
 @test "install: DESTDIR comes before every path, and the links inside do not know it" {
+  once_is_enough
   DESTDIR=$T/stage PREFIX=/usr "$INTERLOCK_ROOT/shell/install" --include-dir /usr/share/bms/include
   [[ -f $T/stage/usr/lib/bash/libinterlock.so && -e $T/stage/usr/bin/interlock.sh ]]
   [[ $(readlink "$T/stage/usr/share/bms/include/sem.sh") == /usr/share/interlock/include/sem.sh ]]
@@ -59,6 +64,7 @@ in_new_shell() {
 }
 
 @test "install: uninstall removes what was installed and nothing else" {
+  once_is_enough
   mkdir -p "$T/usr/bin" "$T/modules"
   : >"$T/usr/bin/other"
   : >"$T/modules/log.sh"
@@ -70,6 +76,7 @@ in_new_shell() {
 }
 
 @test "install: a shell that has the old plugin loaded goes on with it" {
+  once_is_enough
   install_to
   start_shell old 'latch ready; await go; mutex_lock m; mutex_unlock m; printf "fine\n"'
   INTERLOCK_LIB=$T/usr/lib/bash/libinterlock.so
@@ -83,11 +90,13 @@ in_new_shell() {
 }
 
 @test "install: everybody may read what is installed, whatever the umask" {
+  once_is_enough
   (umask 077 && install_to)
   [[ -z $(find "$T/usr" ! -type l ! -perm -a+r) && -z $(find "$T/usr" -type d ! -perm -a+x) ]]
 }
 
 @test "install: wrong options change nothing" {
+  once_is_enough
   local -i rc=0
   install_to --prefix x || rc=$?
   (( rc == 2 ))

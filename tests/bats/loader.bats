@@ -7,6 +7,7 @@ options=()
 
 # in_bash CODE [ARG…]: a shell without the prelude; `options` are bash's own.
 in_bash() {
+  once_is_enough
   start bash "$INTERLOCK_BASH" "${options[@]}" -c "$@"
   end_of bash
 }
@@ -19,6 +20,7 @@ lonely_loader() {
 }
 
 @test "loader: the names are those of the table" {
+  once_is_enough
   local names
   names=$(sed -n '/__interlock_names=(/,/)$/p' "$INTERLOCK_ROOT/shell/interlock.sh" | sed '1d;$d')
   [[ $(xargs -n 1 <<<"$names" | sort) == "$(builtin_names | sort)" ]]

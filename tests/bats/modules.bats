@@ -18,6 +18,7 @@ include='
 
 # in_library CODE: a shell that has nothing but `include`.
 in_library() {
+  once_is_enough
   start library "$INTERLOCK_BASH" -c "$include $1"
   end_of library
 }
@@ -45,6 +46,7 @@ in_library() {
 }
 
 @test "modules: a trap may write to stderr while a lock is awaited" {
+  once_is_enough
   in_shell 'wmutex_lock m'
   start waiter "$INTERLOCK_BASH" -c "$include"' include wmutex; trap "printf news >&2; exit 0" USR1; wmutex_lock m'
   await_asleep waiter
