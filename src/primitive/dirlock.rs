@@ -23,7 +23,7 @@ use super::Created;
 use super::hidden::{Hidden, exists, remove_tree, sweep};
 use super::link::{Spot, is_owner_gone, set_mark};
 use super::mutex::{Unlocked, open_parent};
-use super::wait::{Try, Waited, wait_for};
+use super::wait::{Try, Waited, wait_in_turn};
 use crate::base::{Deadline, Error, LinkText, Name, Owner, Result};
 use crate::sys::{Access, Armed, Awaited, Errno, Inherit, Sys, World};
 
@@ -38,7 +38,9 @@ pub fn lock<W: World>(
     deadline: Deadline,
     inherit: Inherit,
 ) -> Result<Waited<()>> {
-    wait_for(world, deadline, || try_lock(world, name, program, inherit), |waiter| arm(world, name, waiter))
+    let queue_up = || world.queue_up(|| world.open_dir(name.parent()), name.last());
+    let attempt = || try_lock(world, name, program, inherit);
+    wait_in_turn(world, deadline, queue_up, attempt, |waiter| arm(world, name, waiter))
 }
 
 fn try_lock<W: World>(world: &W, name: &Name, program: &[u8], inherit: Inherit) -> Result<Try<()>> {

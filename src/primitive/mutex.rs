@@ -9,7 +9,7 @@
 //! After a crash: the mark is gone with the last process that had it, the link is stale, the next locker takes it over.
 
 use super::link::{self, Held, Made, Spot};
-use super::wait::{Try, Waited, wait_for};
+use super::wait::{Try, Waited, wait_in_turn};
 use crate::base::{Deadline, Error, LinkText, Name, Result};
 use crate::sys::{Armed, Awaited, Inherit, World};
 
@@ -22,7 +22,8 @@ pub enum Unlocked {
 }
 
 pub fn lock<W: World>(world: &W, name: &Name, deadline: Deadline, inherit: Inherit) -> Result<Waited<()>> {
-    wait_for(world, deadline, || try_lock(world, name, inherit), |waiter| arm(world, name, waiter))
+    let queue_up = || world.queue_up(|| world.open_dir(name.parent()), name.last());
+    wait_in_turn(world, deadline, queue_up, || try_lock(world, name, inherit), |waiter| arm(world, name, waiter))
 }
 
 fn try_lock<W: World>(world: &W, name: &Name, inherit: Inherit) -> Result<Try<()>> {

@@ -29,7 +29,7 @@ use super::hidden::{Hidden, exists};
 use super::link::{self, Held, Spot, TEMPORARY};
 use super::mutex::open_parent;
 use super::short;
-use super::wait::{Try, Waited, wait_for};
+use super::wait::{Try, Waited, wait_in_turn};
 use crate::base::{Deadline, Error, LinkText, Name, Owner, Result, Time};
 use crate::sys::{Armed, Awaited, Errno, Rule, Stat, World};
 
@@ -63,9 +63,11 @@ pub fn fill<W: World>(world: &W, name: &Name, dir: &W::Dir, value: u64) -> Resul
 
 pub fn wait<W: World>(world: &W, name: &Name, deadline: Deadline) -> Result<Waited<()>> {
     let mut claim = None;
-    wait_for(
+    let queue_up = || world.queue_up(|| world.open_dir(name.path()), WAITLOCK.as_ref());
+    wait_in_turn(
         world,
         deadline,
+        queue_up,
         || {
             Semaphore::open(world, name)?.with_count(deadline, |count| {
                 let taken = count.take(1)? == 1 || (count.heal_old_claim(&mut claim)? && count.take(1)? == 1);

@@ -39,10 +39,26 @@ impl<T> From<Try<T>> for Waited<T> {
 pub fn wait_for<W: World, T>(
     world: &W,
     deadline: Deadline,
+    attempt: impl FnMut() -> Result<Try<T>>,
+    arm: impl FnMut(&mut W::Waiter) -> Result<Armed>,
+) -> Result<Waited<T>> {
+    wait_in_turn(world, deadline, || None, attempt, arm)
+}
+
+/// As [`wait_for`], but who has to `queue_up` behind others sleeps before its first try.
+pub fn wait_in_turn<W: World, T>(
+    world: &W,
+    deadline: Deadline,
+    queue_up: impl FnOnce() -> Option<W::Waiter>,
     mut attempt: impl FnMut() -> Result<Try<T>>,
     mut arm: impl FnMut(&mut W::Waiter) -> Result<Armed>,
 ) -> Result<Waited<T>> {
-    let mut waiter = None;
+    let mut waiter = if deadline.has_passed(world.now()) { None } else { queue_up() };
+    if let Some(waiter) = &mut waiter
+        && world.sleep(waiter, deadline) == Wake::Interrupted
+    {
+        return Ok(Waited::Interrupted);
+    }
     loop {
         let is_last = deadline.has_passed(world.now());
         match attempt()? {

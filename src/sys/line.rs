@@ -104,7 +104,19 @@ impl Fronts {
 
 impl Line {
     pub fn new(fronts: Rc<Fronts>) -> Line {
-        Line { fronts, has_woken_by_itself: false, place: Place::Alone, object: None, losses: 0 }
+        let mut line = Line::default();
+        line.fronts = fronts;
+        line
+    }
+
+    /// A place in the line of this object if there is one, but not in front.
+    pub fn behind(fronts: Rc<Fronts>, dir: &Dir, name: &OsStr, awaited: Awaited) -> Option<Line> {
+        let object = Object::new(dir, name, awaited).ok().filter(|&object| !fronts.is_stopped(object))?;
+        let own = new_socket().ok()?;
+        stand_behind(&own, object).ok()?;
+        let mut line = Line::new(fronts);
+        (line.place, line.object) = (Place::Behind(own, None), Some(object));
+        Some(line)
     }
 
     /// Takes a place in the line of this object, or keeps the one it has. Is somebody else in front?
@@ -190,8 +202,7 @@ impl Drop for Line {
 impl Place {
     fn find(object: Object) -> Sys<Place> {
         let address = object.address()?;
-        let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
-        let own = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
+        let own = new_socket()?;
         // Twice, for a front that leaves between the two.
         for _ in 0..2 {
             match bind(own.as_raw_fd(), &address) {
@@ -202,12 +213,8 @@ impl Place {
                 Err(Errno::EADDRINUSE) => {}
                 Err(errno) => return Err(errno),
             }
-            match connect(own.as_raw_fd(), &address) {
-                Ok(()) => {
-                    // For onlookers, who see the names of sockets and nothing else. Without one it works as well.
-                    let _ = object.address_behind(own.as_raw_fd()).and_then(|address| bind(own.as_raw_fd(), &address));
-                    return Ok(Place::Behind(own, None));
-                }
+            match stand_behind(&own, object) {
+                Ok(()) => return Ok(Place::Behind(own, None)),
                 Err(Errno::ECONNREFUSED) => {}
                 Err(errno) => return Err(errno),
             }
@@ -248,6 +255,17 @@ impl Front {
             }
         }
     }
+}
+
+fn new_socket() -> Sys<OwnedFd> {
+    socket(AddressFamily::Unix, SockType::Stream, SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK, None)
+}
+
+fn stand_behind(own: &OwnedFd, object: Object) -> Sys<()> {
+    connect(own.as_raw_fd(), &object.address()?)?;
+    // For onlookers, who see the names of sockets and nothing else. Without one it works as well.
+    let _ = object.address_behind(own.as_raw_fd()).and_then(|address| bind(own.as_raw_fd(), &address));
+    Ok(())
 }
 
 impl Object {

@@ -9,9 +9,10 @@ use nix::fcntl::{RenameFlags, renameat, renameat2};
 use nix::sys::stat::{Mode, fstat, mkdirat};
 use nix::unistd::{UnlinkatFlags, symlinkat, unlinkat};
 
+use super::courtesy::Courtesy;
 use super::dir::{self, Dir};
 use super::guard::Guard;
-use super::line::Fronts;
+use super::line::{Fronts, Line};
 use super::mark::{self, Parking};
 use super::observe::Observed;
 use super::process::Identity;
@@ -29,6 +30,7 @@ pub struct Local {
     parking: Parking,
     watches: Rc<Watches>,
     fronts: Rc<Fronts>,
+    courtesy: Courtesy,
     pending: fn() -> bool,
 }
 
@@ -41,6 +43,7 @@ impl Local {
             parking: Parking::default(),
             watches: Rc::default(),
             fronts: Rc::default(),
+            courtesy: Courtesy::default(),
             pending: || false,
         }
     }
@@ -111,7 +114,7 @@ impl World for Local {
     }
 
     fn unlink(&self, dir: &Dir, name: &OsStr) -> Sys<()> {
-        unlinkat(dir, name, UnlinkatFlags::NoRemoveDir)
+        unlinkat(dir, name, UnlinkatFlags::NoRemoveDir).inspect(|()| self.courtesy.note_giving_back())
     }
 
     fn rename(&self, from: &Dir, old: &OsStr, to: &Dir, new: &OsStr) -> Sys<()> {
@@ -185,7 +188,15 @@ impl World for Local {
     }
 
     fn waiter(&self) -> Waiter {
-        Waiter::new(self.watches.clone(), self.fronts.clone())
+        Waiter::new(self.watches.clone(), Line::new(self.fronts.clone()))
+    }
+
+    fn queue_up(&self, open: impl FnOnce() -> Sys<Dir>, name: &OsStr) -> Option<Waiter> {
+        if !self.courtesy.is_due() {
+            return None;
+        }
+        let line = Line::behind(self.fronts.clone(), &open().ok()?, name, Awaited::Removal)?;
+        Some(Waiter::new(self.watches.clone(), line))
     }
 
     fn arm(&self, waiter: &mut Waiter, dir: &Dir, name: &OsStr, awaited: Awaited, holder: Option<u32>) -> Armed {

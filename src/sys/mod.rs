@@ -4,6 +4,7 @@
 //! [`Local`] is the real thing. The simulated world of the tests is the other implementation.
 
 mod clock;
+mod courtesy;
 mod descriptor;
 mod dir;
 mod files;
@@ -195,6 +196,11 @@ pub trait World {
     // Waiting.
 
     fn waiter(&self) -> Self::Waiter;
+    /// A place behind those who wait for the removal of `name`, if there are any, for a process that has just given
+    /// something back and otherwise would take it again and again before they wake up.
+    fn queue_up(&self, _open: impl FnOnce() -> Sys<Self::Dir>, _name: &OsStr) -> Option<Self::Waiter> {
+        None
+    }
     /// From here on `waiter` hears of `awaited` changes of `name` and of the death of `holder`.
     fn arm(
         &self,

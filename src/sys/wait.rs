@@ -17,7 +17,7 @@ use nix::sys::time::TimeSpec;
 
 use super::clock;
 use super::dir::Dir;
-use super::line::{Fronts, Line};
+use super::line::Line;
 use super::process::open_pidfd;
 use super::signals::Blocked;
 use super::watch::{Watch, Watches};
@@ -52,9 +52,9 @@ pub struct Sleep<'a> {
 }
 
 impl Waiter {
-    pub fn new(watches: Rc<Watches>, fronts: Rc<Fronts>) -> Waiter {
+    pub fn new(watches: Rc<Watches>, line: Line) -> Waiter {
         Waiter {
-            line: Line::new(fronts),
+            line,
             watches,
             watch: None,
             holder: None,

@@ -322,3 +322,16 @@ fn who_was_called_just_when_it_looked_blames_nobody() {
     drop(behind);
     assert_eq!(fronts.stopped.get(), None);
 }
+
+#[test]
+fn to_stand_behind_others_there_must_be_others() {
+    let ground = Ground::new();
+    let behind = || Line::behind(Rc::default(), &ground.dir, OsStr::new("m"), Awaited::Removal);
+    assert!(behind().is_none());
+    let front = ground.joined();
+    let mut line = behind().unwrap();
+    assert!(line.is_behind());
+    drop(front);
+    assert!(line.hear() && is_front(&line));
+    assert!(!ground.join(&mut line) && is_front(&line), "it is the same line");
+}

@@ -168,6 +168,20 @@ fn handle(signal: Signal, handler: extern "C" fn(libc::c_int)) {
 }
 
 #[test]
+fn who_has_just_given_something_back_waits_until_those_before_it_have_had_it() {
+    let ground = Ground::new();
+    let queue_up = || ground.world.queue_up(|| Dir::open(&ground.scratch.path("")), OsStr::new("m"));
+    let front = ground.armed(None);
+    assert!(queue_up().is_none(), "nothing was given back");
+    ground.world.unlink(&ground.dir, OsStr::new("m")).unwrap();
+    let mut waiter = queue_up().expect("within a millisecond");
+    assert_eq!(ground.world.sleep(&mut waiter, ground.after(5)), Wake::Deadline);
+    drop(front);
+    assert_eq!(ground.world.sleep(&mut waiter, Deadline::Never), Wake::Event);
+    assert_eq!(ground.arm(&mut waiter, None), Armed::Gone);
+}
+
+#[test]
 fn a_signal_between_the_last_look_and_the_sleep_is_not_lost() {
     handle(Signal::SIGWINCH, note);
     let Ground { scratch: _scratch, world, dir } = Ground::new();
