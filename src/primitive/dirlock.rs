@@ -149,14 +149,14 @@ pub fn unlock<W: World>(world: &W, name: &Name, force: bool) -> Result<Unlocked>
     let guard = world.guard(&parent);
     let is_guarded = guard.is_some();
     let Some(there) = look(world, &parent, name)? else { return Ok(Unlocked::NotLocked) };
-    if !force && !there.is_owned_by_script(world) && !(is_guarded && there.is_stale(world, &parent)) {
+    if !(force || there.is_owned_by_script(world) || is_guarded && there.is_stale(world, &parent)) {
         return Err(Error::NotOwner { path: name.path().to_owned(), whose: there.describe() });
     }
     there.check_content(world, name)?;
     let _critical = world.critical();
     let hidden = Hidden::withdraw_with(world, &parent, name, guard)?;
     // Without the guard it may have become somebody else's since it was read.
-    if !is_guarded && !(hidden.is(&there.dir) && read_owner(world, &there.dir).as_ref() == Ok(&there.says)) {
+    if !(is_guarded || hidden.is(&there.dir) && read_owner(world, &there.dir).as_ref() == Ok(&there.says)) {
         hidden.put_back();
         return Ok(Unlocked::NotLocked);
     }

@@ -78,7 +78,9 @@ fn stale_lock(scene: &mut Scene) {
 /// without the re-check, and nothing is left.
 fn race(scene: &mut Scene, processes: usize) {
     scene.always(judged_before_removed);
-    (0..processes).for_each(|_| drop(scene.script(lock_and_unlock)));
+    (0..processes).for_each(|_| {
+        scene.script(lock_and_unlock);
+    });
     scene.at_rest(move |sim| {
         no_time_has_passed(sim);
         assert_eq!(sim.add("served", 0), processes as i64);
@@ -135,7 +137,9 @@ fn watch_after_the_last_try() {
 /// The killed one holds nothing any more, and what it left does not stop the others.
 fn race_with_kills(scene: &mut Scene, processes: usize, victims: &[Who]) {
     scene.always(judged_before_removed);
-    (0..processes).for_each(|_| drop(scene.script(lock_and_unlock)));
+    (0..processes).for_each(|_| {
+        scene.script(lock_and_unlock);
+    });
     victims.iter().for_each(|&victim| scene.kill(victim));
     let dead = victims.len();
     scene.at_rest(move |sim| {

@@ -91,9 +91,13 @@ fn tokens_are_exact(sim: &Sim, lost: i64) {
 /// As many posts as waits: *eventually* all are admitted, without the re-check.
 fn exact(scene: &mut Scene, value: u64, posts: usize, waits: usize) {
     init(scene, value);
-    (0..posts).for_each(|_| drop(scene.script(post)));
+    (0..posts).for_each(|_| {
+        scene.script(post);
+    });
     for _ in 0..waits {
-        scene.script(|sim| drop(wait(sim, Deadline::Never)));
+        scene.script(|sim| {
+            wait(sim, Deadline::Never);
+        });
     }
     scene.at_rest(|sim| {
         assert_eq!(sim.now(), Time(START), "a wake-up was lost and the re-check had to help");
@@ -161,7 +165,9 @@ fn without_events() {
         .holds(|scene| {
             init(scene, 0);
             scene.script(post);
-            scene.script(|sim| drop(wait(sim, Deadline::Never)));
+            scene.script(|sim| {
+                wait(sim, Deadline::Never);
+            });
             scene.at_rest(|sim| {
                 // A period for the gate, and one for each time that `countlock` was taken just then.
                 assert!(sim.now() <= Time(START).after(Duration::from_secs(4)));
@@ -193,7 +199,9 @@ fn a_poster_is_killed() {
         .holds(|scene| {
             init(scene, 0);
             let poster = scene.script(post);
-            scene.script(|sim| drop(wait(sim, seconds(sim, 5))));
+            scene.script(|sim| {
+                wait(sim, seconds(sim, 5));
+            });
             scene.kill(poster);
             recovers(scene, 0);
         })
@@ -204,8 +212,12 @@ fn a_poster_is_killed() {
 fn a_waiter_is_killed() {
     Search::all("semaphore, waiter killed").preemptions(if is_deep() { 4 } else { 1 }).holds(|scene| {
         init(scene, 1);
-        let waiter = scene.script(|sim| drop(wait(sim, seconds(sim, 5))));
-        scene.script(|sim| drop(wait(sim, seconds(sim, 5))));
+        let waiter = scene.script(|sim| {
+            wait(sim, seconds(sim, 5));
+        });
+        scene.script(|sim| {
+            wait(sim, seconds(sim, 5));
+        });
         scene.script(post);
         scene.kill(waiter);
         recovers(scene, 1);
@@ -326,7 +338,7 @@ fn late_poster() {
             scene.script(if ours { post } else { peer_post });
         }
         for _ in 0..3 {
-            scene.script(move |sim| if ours { drop(wait(sim, seconds(sim, 1))) } else { peer_wait(sim, 1) });
+            scene.script(move |sim| if ours { _ = wait(sim, seconds(sim, 1)) } else { peer_wait(sim, 1) });
         }
     };
     Search::all("semaphore, late-poster, the articles' alone")

@@ -632,7 +632,7 @@ impl World for Sim {
         self.machine.kernel().processes[self.me].parked.iter().any(|mark| mark.nonce == nonce)
     }
 
-    fn try_guard<'d>(&self, dir: &'d SimDir) -> Option<SimGuard> {
+    fn try_guard(&self, dir: &SimDir) -> Option<SimGuard> {
         let inode = self.machine.kernel().opens[&dir.handle].inode;
         let is_ours =
             self.step("try_guard", OsStr::new(""), format_args!(""), troubles![; Refused], |k, is_refused| {
@@ -641,7 +641,7 @@ impl World for Sim {
         is_ours.then(|| SimGuard { sim: self.clone(), dir: inode })
     }
 
-    fn guard<'d>(&self, dir: &'d SimDir) -> Option<SimGuard> {
+    fn guard(&self, dir: &SimDir) -> Option<SimGuard> {
         let inode = self.machine.kernel().opens[&dir.handle].inode;
         let until = self.machine.kernel().now + GUARD;
         loop {
