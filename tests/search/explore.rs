@@ -23,6 +23,12 @@ pub fn is_deep() -> bool {
     std::env::var_os("INTERLOCK_DEEP").is_some_and(|value| value != "0")
 }
 
+/// In this scene directories and files come and go, so that opening them is a step that others see.
+pub fn everything_changes(options: &mut Options) {
+    options.directories_stay = false;
+    options.files_stay = false;
+}
+
 type Body = Box<dyn FnOnce(&Sim) + Send>;
 
 /// The processes of one execution, set up anew for each.
@@ -73,6 +79,10 @@ impl Scene {
     /// Sends a signal that bash has to look at, at any moment.
     pub fn signal(&mut self, whom: Who) {
         self.helper(move |sim| sim.signal(whom));
+    }
+
+    pub fn machine(&self) -> &Arc<Machine> {
+        &self.machine
     }
 
     /// Lets the next sleeper wake up, at any moment, though others are busy: they are slow.
@@ -375,7 +385,7 @@ fn print(name: &str, report: &Report) {
     let Report { schedules, kind, states, faults, crashes, .. } = report;
     let crashes = crashes.len();
     println!(
-        "search: {name}: {schedules} schedules ({kind}), {states} states, {crashes} crash points, {faults} faults"
+        "search: {name}: {schedules} schedules ({kind}), {states} states, {crashes} crash points, {faults} faults, {seconds:.1} s"
     );
 }
 

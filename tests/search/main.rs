@@ -5,6 +5,7 @@
 
 mod explore;
 mod mutex;
+mod queue;
 mod semaphore;
 #[path = "../world/mod.rs"]
 mod world;

@@ -10,7 +10,7 @@ use interlock::primitive::wait::Waited;
 use interlock::primitive::wmutex;
 use interlock::sys::{Inherit, World};
 
-use crate::explore::{Scene, Search, is_deep};
+use crate::explore::{Scene, Search, everything_changes, is_deep};
 use crate::world::{Deviation, Kernel, Node, START, Sim, Who};
 
 fn named(path: &str) -> Name {
@@ -412,7 +412,7 @@ fn swapped_directory_scene(scene: &mut Scene) {
 
 #[test]
 fn swapped_directory() {
-    let search = |name| Search::all(name).options(|options| options.only_links = false);
+    let search = |name| Search::all(name).options(everything_changes);
     search("mutex, swapped-directory").holds(swapped_directory_scene);
     search("mutex, swapped-directory, by path")
         .options(|options| options.deviation = Some(Deviation::DirectoryByPath))

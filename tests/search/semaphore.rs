@@ -7,7 +7,7 @@ use interlock::primitive::wait::Waited;
 use interlock::primitive::{Created, mutex, semaphore};
 use interlock::sys::{Inherit, Rule, World};
 
-use crate::explore::{Scene, Search, is_deep};
+use crate::explore::{Scene, Search, everything_changes, is_deep};
 use crate::world::{Deviation, Node, Peer, START, Sim};
 
 fn name() -> Name {
@@ -403,7 +403,7 @@ fn a_peer_dies_with_its_claim() {
 #[test]
 fn two_make_it() {
     Search::all("semaphore, 2 inits, 1 killed")
-        .options(|options| options.only_links = false)
+        .options(everything_changes)
         .preemptions(if is_deep() { 3 } else { 1 })
         .holds(|scene| {
             let make = |sim: &Sim| match semaphore::init(sim, &name(), 3) {
@@ -431,10 +431,8 @@ fn two_make_it() {
 /// A waiter of a semaphore that is destroyed ends with an error, and nothing of it is left.
 #[test]
 fn destroyed_while_waited_for() {
-    Search::all("semaphore, destroyed")
-        .options(|options| options.only_links = false)
-        .preemptions(if is_deep() { 4 } else { 2 })
-        .holds(|scene| {
+    Search::all("semaphore, destroyed").options(everything_changes).preemptions(if is_deep() { 4 } else { 2 }).holds(
+        |scene| {
             init(scene, 0);
             scene.script(|sim| {
                 let end = semaphore::wait(sim, &name(), Deadline::Never);
@@ -447,5 +445,6 @@ fn destroyed_while_waited_for() {
                 let tree: Vec<(String, &Node)> = kernel.files.tree();
                 assert!(tree.is_empty(), "left behind: {tree:?}");
             });
-        });
+        },
+    );
 }

@@ -47,9 +47,11 @@ pub struct Options {
     pub omitted: Option<interlock::sys::Rule>,
     /// Marks can be set and seen.
     pub can_mark: bool,
-    /// Only links come and go in the race. Then nobody can see when a directory or a file is opened, so that no other
-    /// order of these steps has to be searched.
-    pub only_links: bool,
+    /// No directory comes or goes in the race. Then nobody can see when one is opened, so that no other order of these
+    /// steps has to be searched.
+    pub directories_stay: bool,
+    /// The same for files.
+    pub files_stay: bool,
     /// After so much simulated time nothing is expected to happen any more.
     pub horizon: u64,
 }
@@ -61,7 +63,8 @@ impl Default for Options {
             deviation: None,
             omitted: None,
             can_mark: true,
-            only_links: true,
+            directories_stay: true,
+            files_stay: true,
             horizon: 120_000_000_000,
         }
     }
@@ -156,6 +159,8 @@ pub struct Process {
     pub troubles: Vec<&'static [Trouble]>,
     pub handles: Handle,
     pub randoms: u64,
+    /// What the test notes of its life.
+    pub notes: Vec<String>,
     /// Has acquired, and not yet released.
     pub is_inside: bool,
     /// The link it read last.
@@ -230,6 +235,7 @@ impl Kernel {
             troubles: Vec::new(),
             handles: 0,
             randoms: 0,
+            notes: Vec::new(),
             is_inside: false,
             read: None,
             removed_unread: false,

@@ -99,11 +99,14 @@ impl<'s> Peer<'s> {
     }
 
     /// `echo "$line" >> data` inside `mutex`, then a post. `self` is at the queue, `sem` at its semaphore.
-    pub fn queue_put(&self, sem: &Peer, line: &[u8]) {
-        self.mutex_lock("mutex", u32::MAX);
+    pub fn queue_put(&self, sem: &Peer, line: &[u8], sleeps: u32) -> bool {
+        if !self.mutex_lock("mutex", sleeps) {
+            return false;
+        }
         self.append("data", &[line, b"\n"].concat());
         self.mutex_unlock("mutex");
         sem.sem_post();
+        true
     }
 
     /// `head -n 1 data`, then `sed -i 1d data`, which makes a new file and renames it.

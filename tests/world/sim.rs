@@ -69,16 +69,17 @@ impl Sim {
         self.do_step(false, op, name, detail, troubles, action)
     }
 
-    /// Opening something: seen by nobody where only links come and go.
+    /// Opening something: seen by nobody where things of this kind stay.
     fn open_step<T: Answer>(
         &self,
+        kind: Kind,
         op: &str,
         name: &OsStr,
         detail: fmt::Arguments<'_>,
         troubles: &'static [Trouble],
         action: impl FnOnce(&mut Kernel, bool) -> T,
     ) -> T {
-        let is_visible = !self.machine.kernel().options.only_links;
+        let is_visible = !self.stays(&self.machine.kernel(), kind);
         self.do_step(is_visible, op, name, detail, troubles, action)
     }
 
@@ -140,6 +141,13 @@ impl Sim {
         kernel.remember(self.me, &value);
         self.machine.say(format!("             process {}  {key} = {value}", self.me));
         value
+    }
+
+    /// Notes something for the test; not a step.
+    pub fn note(&self, what: impl Into<String>) {
+        let what = what.into();
+        self.machine.say(format!("             process {}  {what}", self.me));
+        self.machine.kernel().processes[self.me].notes.push(what);
     }
 
     /// Forks a subshell that the scene has prepared.
@@ -250,13 +258,18 @@ impl Sim {
         Ok(inode)
     }
 
-    /// Checks that a scene where only links come and go is one.
+    fn stays(&self, kernel: &Kernel, kind: Kind) -> bool {
+        match kind {
+            Kind::Directory => kernel.options.directories_stay,
+            Kind::File => kernel.options.files_stay,
+            _ => false,
+        }
+    }
+
+    /// Checks that in a scene where things of this kind stay they do.
     fn is_foreseen(&self, kernel: &Kernel, node: &Node) {
-        let is_link = matches!(node, Node::Link(_));
-        assert!(
-            is_link || !kernel.options.only_links || !self.machine.is_raced(),
-            "only links should come and go here"
-        );
+        let kind = node.kind();
+        assert!(!self.stays(kernel, kind) || !self.machine.is_raced(), "a {kind:?} should not come or go here");
     }
 
     fn remove(&self, kernel: &mut Kernel, dir: &SimDir, name: &OsStr, is_directory: bool) -> Sys<()> {
@@ -395,6 +408,7 @@ impl World for Sim {
 
     fn open_dir(&self, path: &Path) -> Sys<SimDir> {
         let handle = self.open_step(
+            Kind::Directory,
             "open_dir",
             path.as_os_str(),
             format_args!(""),
@@ -409,8 +423,13 @@ impl World for Sim {
     }
 
     fn open_dir_at(&self, dir: &SimDir, name: &OsStr) -> Sys<SimDir> {
-        let handle =
-            self.open_step("open_dir_at", name, format_args!(""), troubles![EACCES, EMFILE, ENOMEM], |k, _| {
+        let handle = self.open_step(
+            Kind::Directory,
+            "open_dir_at",
+            name,
+            format_args!(""),
+            troubles![EACCES, EMFILE, ENOMEM],
+            |k, _| {
                 let inode = k.files.look_up(k.inode(dir.handle)?, name)?;
                 match k.files.entry(inode).node {
                     Node::Directory(_) => {}
@@ -419,7 +438,8 @@ impl World for Sim {
                 }
                 let path = k.opens[&dir.handle].path.as_ref().map(|path| path.join(name));
                 Ok(k.open(self.me, inode, path))
-            })?;
+            },
+        )?;
         Ok(SimDir { sim: self.clone(), handle, is_parked: false })
     }
 
@@ -440,7 +460,7 @@ impl World for Sim {
     }
 
     fn stat_dir(&self, dir: &SimDir) -> Sys<Stat> {
-        self.open_step("stat_dir", OsStr::new(""), format_args!(""), troubles![EIO], |k, _| {
+        self.open_step(Kind::Directory, "stat_dir", OsStr::new(""), format_args!(""), troubles![EIO], |k, _| {
             Ok(Self::stat_of(k, k.inode(dir.handle)?))
         })
     }
@@ -489,7 +509,7 @@ impl World for Sim {
 
     fn open_file(&self, dir: &SimDir, name: &OsStr, access: Access) -> Sys<SimFile> {
         let troubles = troubles![EACCES, EMFILE, ENOSPC, EIO];
-        let handle = self.open_step("open_file", name, format_args!(" {access:?}"), troubles, |k, _| {
+        let handle = self.open_step(Kind::File, "open_file", name, format_args!(" {access:?}"), troubles, |k, _| {
             let inode = match (k.files.look_up(k.inode(dir.handle)?, name), access) {
                 (Ok(_), Access::CreateNew) => return Err(Errno::EEXIST),
                 (Ok(inode), _) => inode,
