@@ -7,6 +7,7 @@ mod clock;
 mod courtesy;
 mod descriptor;
 mod dir;
+mod exit;
 mod files;
 mod fork;
 #[cfg(test)]

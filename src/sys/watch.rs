@@ -1,8 +1,8 @@
 //! One inotify instance per process, made at the first wait and kept for the next one.
 //!
-//! Closing an instance, at exit too, waits until the kernel has let go of its last watch: some 7 ms after a removal, 20 ms
-//! on a busy machine, nothing when that is long past. Users have few instances (128), so one that has been idle for long
-//! enough is closed in passing.
+//! Closing an instance waits until the kernel has let go of its last watch: some 7 ms after a removal, 20 ms on a busy
+//! machine, nothing when that is long past (for the end of a process see [`super::exit`]). Users have few instances (128),
+//! so one that has been idle for long enough is closed in passing.
 //!
 //! The event queue belongs to the open file, so a forked child shares it with its parent: it must not read there, and
 //! makes its own. Closing its inherited descriptor costs nothing while the parent has it.
@@ -20,7 +20,7 @@ use nix::unistd::read;
 
 use super::descriptor::Kept;
 use super::dir::Dir;
-use super::{Awaited, Errno, Inherit, Sys, clock};
+use super::{Awaited, Errno, Inherit, Sys, clock, exit};
 use crate::base::{Process, Time};
 
 /// Closing an instance whose last watch went so long ago costs nothing.
@@ -94,6 +94,7 @@ impl Watches {
         let is_idle =
             |instance: &Instance| instance.watched.is_empty() && clock::now().since(instance.idle_since) >= IDLE;
         if instance.as_ref().is_some_and(is_idle) {
+            exit::forget();
             *instance = None;
         }
     }
@@ -133,13 +134,9 @@ impl Drop for Watch {
 impl Instance {
     fn new(serial: u64, owner: (u32, u64)) -> Sys<Instance> {
         let fd: OwnedFd = Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK)?.into();
-        Ok(Instance {
-            fd: Kept::new(fd, Inherit::Nobody),
-            serial,
-            owner,
-            watched: Vec::new(),
-            idle_since: clock::now(),
-        })
+        let fd = Kept::new(fd, Inherit::Nobody);
+        fd.get().inspect(|&fd| exit::remember(fd));
+        Ok(Instance { fd, serial, owner, watched: Vec::new(), idle_since: clock::now() })
     }
 
     fn add(&mut self, dir: &Dir, name: &OsStr, awaited: Awaited) -> Sys<i32> {
