@@ -132,7 +132,7 @@ start() {
 end_of() {
   local who=$1
   local pid=${pids[$who]}
-  until_true "$limit" has_ended "$pid" || fail "$who still runs after $limit s" || return
+  until_true "$limit" has_ended "$pid" || fail "$who still runs after $limit s:" "$(state_of "$pid")" || return
   status=0
   wait "$pid" || status=$?
   output=$(tr -d '\0' <"$records/$who.out") errors=$(<"$records/$who.err")
@@ -149,6 +149,13 @@ in_peer() {
 }
 
 # The number of a child that has ended and was reaped may be another process's by now.
+# What a process that should have ended does.
+state_of() {
+  grep -E '^(Name|State|PPid|Sig)' "/proc/$1/status"
+  printf '%s: %s\n' syscall "$(<"/proc/$1/syscall")" wchan "$(tr -d '\0' <"/proc/$1/wchan")" \
+    children "$(<"/proc/$1/task/$1/children")" command "$(tr '\0' ' ' <"/proc/$1/cmdline")"
+} 2>&1
+
 has_ended() {
   local stat parent
   read -r stat <"/proc/$1/stat" || return 0

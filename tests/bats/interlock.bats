@@ -55,7 +55,7 @@ assert object["name"] == "new\nline" and object["kind"] == "mutex" and object["s
 }
 
 @test "interlock: every waiter is seen, also those behind in the line" {
-  in_shell 'mutex_lock m; latch locked; await done' &
+  in_shell 'mutex_lock m; latch locked; await finish' &
   await locked
   local who
   for who in one two three; do
@@ -67,7 +67,7 @@ assert object["name"] == "new\nline" and object["kind"] == "mutex" and object["s
   [[ $output == 3$'\n'* ]]
   read -r _ _ _ _ _ waiters _ <<<"${output#*$'\n'}"
   (( waiters == 3 ))
-  latch done
+  latch finish
   end_of one && end_of two && end_of three
 }
 
@@ -81,7 +81,7 @@ assert object["name"] == "new\nline" and object["kind"] == "mutex" and object["s
 }
 
 @test "interlock why: a chain that ends is none, nor is a subshell that waits for its script's lock" {
-  start_shell holder 'mutex_lock b; latch b; await done'
+  start_shell holder 'mutex_lock b; latch b; await finish'
   await b
   start_shell middle 'mutex_lock a; ( mutex_lock a; ) & latch a; mutex_lock b'
   await a
@@ -89,15 +89,15 @@ assert object["name"] == "new\nline" and object["kind"] == "mutex" and object["s
   in_shell 'interlock why a'
   [[ $output == *'waits for b'*'waits for nothing of interlock'* ]] || fail "$output"
   [[ $output != *deadlock* ]] || fail "$output"
-  latch done
+  latch finish
 }
 
 @test "interlock break: not without asking or -y, then whoever holds it" {
-  start_shell holder 'mutex_lock m; dirlock_lock d; bakery_lock b; wmutex_lock w; latch locked; await done'
+  start_shell holder 'mutex_lock m; dirlock_lock d; bakery_lock b; wmutex_lock w; latch locked; await finish'
   await locked
   in_shell 'answer interlock break m 2>/dev/null; for x in m d b w; do answer interlock break -y "$x"; done; ls'
   expect_output $'2\n0\n0\n0\n0\nb'
-  latch done
+  latch finish
 }
 
 @test "interlock break: a semaphore, a file and nothing are not locks" {
