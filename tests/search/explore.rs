@@ -29,6 +29,9 @@ pub fn everything_changes(options: &mut Options) {
     options.files_stay = false;
 }
 
+/// Sets up and describes one execution. Not generic: the search is compiled once for all of them.
+type Play = Arc<dyn Fn(&mut Scene) + Send + Sync>;
+
 type Body = Box<dyn FnOnce(&Sim) + Send>;
 
 /// The processes of one execution, set up anew for each.
@@ -238,8 +241,7 @@ impl Search {
     /// Searches, and prints what was visited. A violation fails the test with the list of its steps.
     pub fn holds(self, scene: impl Fn(&mut Scene) + Send + Sync + 'static) -> Report {
         let name = self.name.clone();
-        let scene = Arc::new(scene);
-        let report = self.search(scene).unwrap_or_else(|violation| fail(&name, &violation));
+        let report = self.search(Arc::new(scene)).unwrap_or_else(|violation| fail(&name, &violation));
         print(&name, &report);
         report
     }
@@ -262,7 +264,7 @@ impl Search {
 
     /// One fault of each kind at each call of `who`, with the searched schedules around it.
     pub fn faults(self, who: Who, scene: impl Fn(&mut Scene) + Send + Sync + 'static) -> Report {
-        let scene = Arc::new(scene);
+        let scene: Play = Arc::new(scene);
         let Search { name, walk, options, .. } = self;
         let with = |fault| Search { name: name.clone(), walk, options: options.clone(), fault, expected: None };
         let run = |fault| with(fault).search(scene.clone()).unwrap_or_else(|v| fail(&format!("{name} {fault:?}"), &v));
@@ -277,7 +279,7 @@ impl Search {
         total
     }
 
-    fn search(&self, scene: Arc<impl Fn(&mut Scene) + Send + Sync + 'static>) -> Result<Report, Violation> {
+    fn search(&self, scene: Play) -> Result<Report, Violation> {
         if let Ok(schedule) = std::env::var("INTERLOCK_REPLAY") {
             self.replay(&schedule, &scene)?;
         }
@@ -323,7 +325,7 @@ impl Search {
     fn replay(
         &self,
         schedule: &str,
-        scene: &Arc<impl Fn(&mut Scene) + Send + Sync + 'static>,
+        scene: &Play,
     ) -> Result<(), Violation> {
         let stage = Arc::new(Mutex::new(Stage { is_traced: true, ..Stage::default() }));
         let choices: Vec<usize> = schedule.split('.').filter_map(|who| who.parse().ok()).collect();
@@ -341,7 +343,7 @@ impl Search {
         &self,
         stage: &Arc<Mutex<Stage>>,
         scheduler: S,
-        scene: &Arc<impl Fn(&mut Scene) + Send + Sync + 'static>,
+        scene: &Play,
     ) -> usize {
         let mut config = Config::new();
         config.failure_persistence = FailurePersistence::None;
@@ -382,10 +384,11 @@ fn fail(name: &str, violation: &Violation) -> ! {
 }
 
 fn print(name: &str, report: &Report) {
-    let Report { schedules, kind, states, faults, crashes, .. } = report;
-    let crashes = crashes.len();
+    let Report { schedules, kind, states, faults, crashes, time, .. } = report;
+    let (crashes, seconds) = (crashes.len(), time.as_secs_f32());
     println!(
-        "search: {name}: {schedules} schedules ({kind}), {states} states, {crashes} crash points, {faults} faults, {seconds:.1} s"
+        "search: {name}: {schedules} schedules ({kind}), {states} states, {crashes} crash points, {faults} faults, \
+         {seconds:.1} s"
     );
 }
 
