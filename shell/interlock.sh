@@ -50,7 +50,11 @@ __interlock_enable() {
   for __interlock_lib in "${__interlock_places[@]}"; do
     [[ -f $__interlock_lib ]] || continue
     __interlock_before=${#__interlock_missing[@]}
-    builtin enable -f "$__interlock_lib" "${__interlock_missing[@]}" 2>/dev/null || :
+    {
+      builtin enable -f "$__interlock_lib" "${__interlock_missing[@]}" || :
+      # Are all there now? It spares the subshell of the list.
+      builtin enable "${__interlock_names[@]}" && return 0
+    } 2>/dev/null
     __interlock_list_missing
     (( ${#__interlock_missing[@]} > 0 )) || return 0
     if (( ${#__interlock_missing[@]} < __interlock_before )); then
@@ -78,11 +82,21 @@ __interlock_complain() {
 
 # Our own modules' wrappers (include/) stay.
 __interlock_drop_functions() {
-  local __interlock_name __interlock_defined
+  local __interlock_name
+  local -a __interlock_defined=()
 
-  __interlock_defined=$'\n'$(builtin declare -F)$'\n'
-  for __interlock_name in "${__interlock_names[@]}"; do
-    [[ $__interlock_defined == *" $__interlock_name"$'\n'* ]] || continue
+  # A subshell costs more than all the rest of this file: only where output may not be sent elsewhere.
+  if [[ $- == *r* ]]; then
+    for __interlock_name in "${__interlock_names[@]}"; do
+      [[ -z $(builtin declare -F "$__interlock_name") ]] || __interlock_defined+=("$__interlock_name")
+    done
+  else
+    for __interlock_name in "${__interlock_names[@]}"; do
+      ! builtin declare -F "$__interlock_name" || __interlock_defined+=("$__interlock_name")
+    done >/dev/null
+  fi
+  (( ${#__interlock_defined[@]} > 0 )) || return 0
+  for __interlock_name in "${__interlock_defined[@]}"; do
     [[ $(builtin declare -f "$__interlock_name") == *__interlock_* ]] || builtin unset -f "$__interlock_name"
   done
 }
