@@ -3,6 +3,9 @@
 
 load helper
 
+# The same in every mode.
+every_mode=no
+
 # complete WORD…: what is offered for the last word of this command line, one a line, sorted.
 complete_words() {
   once_is_enough

@@ -3,6 +3,9 @@
 
 load helper
 
+# The same in every mode.
+every_mode=no
+
 @test "consistency: every builtin loads, and type says what it is" {
   in_shell 'for i in $INTERLOCK_NAMES; do printf "%s %s\n" "$i" "$(type -t "$i")"; done'
   local name

@@ -3,6 +3,9 @@
 
 load helper
 
+# The same in every mode.
+every_mode=no
+
 is_empty_session() {
   ! pgrep -s "$1" >/dev/null
 }

@@ -3,6 +3,9 @@
 
 load helper
 
+# The same in every mode.
+every_mode=no
+
 example() {
   local name="$1"
   shift

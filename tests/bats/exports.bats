@@ -3,6 +3,9 @@
 
 load helper
 
+# The same in every mode.
+every_mode=no
+
 # dynamic_symbols OPTION…: the names, one a line, sorted.
 dynamic_symbols() {
   nm -D "$@" "$INTERLOCK_LIB" | awk '{ print $NF }' | LC_ALL=C sort

@@ -28,6 +28,8 @@ builtin_names() {
 
 # A fresh directory on tmpfs where there is one; `disk` is another one on the file system of the temporary directory.
 setup() {
+  [[ ${every_mode-yes} == yes ]] || once_is_enough
+  [[ ${needs_root-no} == no ]] || (( EUID == 0 )) || skip "needs root"
   [[ -r $INTERLOCK_LIB ]] || fail "there is no $INTERLOCK_LIB: build it first" || return
   local base=${BATS_TEST_TMPDIR:-${TMPDIR:-/tmp}}
   [[ $(stat -fc %T /dev/shm 2>/dev/null) == tmpfs && -w /dev/shm ]] && base=/dev/shm

@@ -2,6 +2,9 @@
 # shell/install and shell/uninstall, in a directory of the test's.
 
 load helper
+
+# The same in every mode.
+every_mode=no
 bats_require_minimum_version 1.5.0
 
 install_to() {

@@ -3,6 +3,9 @@
 
 load helper
 
+# The same in every mode.
+every_mode=no
+
 # The terminal's prompt shows the last status.
 start_terminal() {
   mkfifo "$records/keys"
@@ -48,7 +51,6 @@ await_wait() {
 }
 
 @test "terminal: Ctrl-C during a wait gives the prompt back with 130" {
-  once_is_enough
   start_terminal
   local command
   type_line 'sem_init s; queue_init q'
@@ -64,7 +66,6 @@ await_wait() {
 }
 
 @test "terminal: Ctrl-C during a wait for a mutex that one holds oneself" {
-  once_is_enough
   start_terminal
   type_line 'mutex_lock m; mutex_lock m'
   await_wait
@@ -75,7 +76,6 @@ await_wait() {
 }
 
 @test "terminal: with an INT trap the trap runs and the wait goes on" {
-  once_is_enough
   start_terminal
   type_line 'trap "printf \"tr\"; printf \"apped\n\"" INT; mutex_lock busy'
   await_wait
@@ -87,7 +87,6 @@ await_wait() {
 }
 
 @test "terminal: Ctrl-Z has no effect on a wait" {
-  once_is_enough
   start_terminal
   type_line 'mutex_lock busy'
   await_wait
@@ -100,7 +99,6 @@ await_wait() {
 }
 
 @test "terminal: a background job's end does not end a wait" {
-  once_is_enough
   start_terminal
   type_line 'sleep 0.1 & mutex_lock busy'
   await_wait
@@ -111,7 +109,6 @@ await_wait() {
 }
 
 @test "terminal: a hang-up ends a wait at once" {
-  once_is_enough
   start_terminal
   type_line 'mutex_lock busy'
   await_wait

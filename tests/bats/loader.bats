@@ -3,6 +3,9 @@
 
 load helper
 
+# The same in every mode.
+every_mode=no
+
 options=()
 
 # in_bash CODE [ARG…]: a shell without the prelude; `options` are bash's own.

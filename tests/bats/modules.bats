@@ -3,6 +3,9 @@
 
 load helper
 
+# The same in every mode.
+every_mode=no
+
 # An `include` like the library's: sources the file silently, calls and forgets the constructor.
 # shellcheck disable=SC2016
 include='

@@ -3,6 +3,9 @@
 
 load helper
 
+# The same in every mode.
+every_mode=no
+
 @test "peer: a mutex excludes, and only its owner opens it" {
   in_peer '
     peer_mutex_lock m; readlink m

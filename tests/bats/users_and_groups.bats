@@ -3,9 +3,8 @@
 
 load helper
 
-setup_file() {
-  (( EUID == 0 )) || skip "needs root: it becomes other users"
-}
+# It becomes other users.
+needs_root=yes
 
 @test "users: a lock of one in a sticky directory is busy for root and others, their unlock is refused" {
   make_public
