@@ -159,10 +159,11 @@ state_of() {
 } 2>&1
 
 has_ended() {
-  local stat parent
+  local stat state parent
   read -r stat <"/proc/$1/stat" || return 0
-  read -r _ parent _ <<<"${stat##*) }"
-  [[ $parent != "$BASHPID" ]]
+  read -r state parent _ <<<"${stat##*) }"
+  # bash now and then overlooks the end of a child until the next one ends: a zombie has ended, too.
+  [[ $parent != "$BASHPID" || $state == [ZX] ]]
 } 2>/dev/null
 
 # Waits for a latch that a shell closes.
