@@ -56,7 +56,7 @@ enum { INTERRUPTED = -1, EVALUATE = -2, RUN = -3 };
 extern void interlock_loaded (int script);
 extern struct call *interlock_begin (int builtin);
 extern int interlock_step (struct call *, WORD_LIST *);
-extern char *interlock_command (struct call *);
+extern int interlock_command (struct call *, char **);
 extern void interlock_end (struct call *);
 
 /* `$$`. Weak, since the tests of the core link this file into programs that are not bash. */
@@ -178,12 +178,15 @@ static int
 evaluate (struct call *call)
 {
   char *command;
+  int answer;
   int status = 0;
 
   suspend_errexit (call);
   call->outer_loop_level = loop_level++;
-  while (status == 0 && (command = interlock_command (call)) != NULL)
+  while (status == 0 && (answer = interlock_command (call, &command)) != 0)
     {
+      if (answer < 0)
+	return 3;
       status = evalstring (command, NULL, SEVAL_NOHIST);
       if (breaking)
 	{
@@ -200,11 +203,11 @@ evaluate (struct call *call)
 static int
 evaluate_one (struct call *call)
 {
-  char *command = interlock_command (call);
+  char *command;
 
-  if (command == NULL)
-    return 3;
   enlist (call);
+  if (interlock_command (call, &command) <= 0)
+    return 3;
   suspend_errexit (call);
   return evalstring (command, NULL, SEVAL_NOHIST);
 }

@@ -18,9 +18,9 @@ use std::{panic, ptr};
 use bash_builtins::Args;
 use bash_builtins::ffi::{BashBuiltin, WordList, flags};
 
-use crate::base::{Result, Time};
+use crate::base::{Error, Result, Time};
 use crate::command::{self, Builtin, Call, Moved, Outcome, Shell, TABLE, Target};
-use crate::sys::{Local, Sys, World};
+use crate::sys::{Errno, Local, Sys, World};
 
 /// What a step returns besides a status; see entry.c.
 const INTERRUPTED: c_int = -1;
@@ -152,28 +152,50 @@ unsafe extern "C" fn interlock_step(record: *mut Record, words: *const WordList)
     }
 }
 
-/// After EVALUATE and RUN: the next command, for bash to free; NULL after the last.
+/// After EVALUATE and RUN: 1 and the next command, for bash to free; 0 after the last; -1 after an error, which is told.
 ///
 /// # Safety
 ///
-/// `record` is from [`interlock_begin`] and not ended.
+/// `record` is from [`interlock_begin`] and not ended, `command` a place for the command.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn interlock_command(record: *mut Record) -> *mut c_char {
-    let command = catch_unwind(AssertUnwindSafe(|| {
+unsafe extern "C" fn interlock_command(record: *mut Record, command: *mut *mut c_char) -> c_int {
+    let next = catch_unwind(AssertUnwindSafe(|| {
         // SAFETY: valid as promised, and used by nobody else now.
-        unsafe { (*record).call.next_command() }
-    }));
-    let Ok(Some(command)) = command else { return ptr::null_mut() };
-    // SAFETY: a fresh place for the command and its NUL, of the allocator that bash frees with; bash's or libc's, both
-    // calls find the same.
-    unsafe {
-        let copy: *mut c_char = libc::malloc(command.len() + 1).cast();
-        if !copy.is_null() {
-            ptr::copy_nonoverlapping(command.as_ptr(), copy.cast(), command.len());
-            *copy.add(command.len()) = 0;
+        let Some(line) = unsafe { (*record).call.next_command() }? else { return Ok(None) };
+        check_memory(line.len())?;
+        // SAFETY: NULL, or a fresh place for the line and its NUL, of the allocator that bash frees with: bash's or
+        // libc's, both calls find the same.
+        unsafe {
+            let copy: *mut c_char = libc::malloc(line.len() + 1).cast();
+            if !copy.is_null() {
+                ptr::copy_nonoverlapping(line.as_ptr(), copy.cast(), line.len());
+                *copy.add(line.len()) = 0;
+            }
+            Ok(Some(copy))
         }
-        copy
+    }));
+    match next {
+        Ok(Ok(None)) => 0,
+        Ok(Ok(Some(line))) if !line.is_null() => {
+            // SAFETY: valid as promised.
+            unsafe { *command = line };
+            1
+        }
+        Ok(Err(error)) => {
+            Bash.warn(&Error::message(&error));
+            -1
+        }
+        _ => {
+            Bash.warn(b"internal error: no command");
+            -1
+        }
     }
+}
+
+/// bash ends the shell when it has no memory for the copies it makes of a long line: about a dozen.
+fn check_memory(length: usize) -> Result<()> {
+    const COPIES: usize = 16;
+    variables::try_memory(length.saturating_mul(COPIES)).map_err(|()| Error::system("command", Errno::ENOMEM))
 }
 
 /// bash leaves the call, by returning or by a jump. No symbol of bash's is used here.

@@ -74,7 +74,7 @@ pub fn get(name: &CStr) -> Option<Vec<u8>> {
 /// Sets a variable that was not refused.
 pub fn set(name: &[u8], value: &[u8]) -> Result<()> {
     let (name, value) = (c_string(name)?, c_string(value)?);
-    check_memory(value.count_bytes())?;
+    try_memory(value.count_bytes()).map_err(|()| no_memory())?;
     // SAFETY: C strings; bash copies the value and keeps neither. Nothing is evaluated and nothing jumps, since integer,
     // readonly and subscripted targets are refused.
     let variable = unsafe { bind_variable(name.as_ptr(), value.as_ptr().cast_mut(), 0) };
@@ -101,7 +101,7 @@ pub fn set_array(name: &[u8], values: &[Vec<u8>]) -> Result<()> {
     }
     for (index, value) in (0..).zip(values) {
         let value = c_string(value)?;
-        check_memory(value.count_bytes())?;
+        try_memory(value.count_bytes()).map_err(|()| no_memory())?;
         // SAFETY: a living array variable, and bash copies the value.
         unsafe { bind_array_element(array, index, value.as_ptr().cast_mut(), 0) };
     }
@@ -116,10 +116,10 @@ pub fn unset(name: &[u8]) {
 }
 
 /// bash ends the shell when it has no memory for a copy. A trial before takes the risk out of all but the last bytes.
-fn check_memory(length: usize) -> Result<()> {
+pub fn try_memory(length: usize) -> std::result::Result<(), ()> {
     const OF_ITS_OWN: usize = 4096;
     let mut trial = Vec::<u8>::new();
-    trial.try_reserve_exact(length.saturating_add(OF_ITS_OWN)).map_err(|_| no_memory())?;
+    trial.try_reserve_exact(length.saturating_add(OF_ITS_OWN)).map_err(|_| ())?;
     // Otherwise the optimiser knows that it is not needed.
     std::hint::black_box(&trial);
     Ok(())

@@ -9,6 +9,7 @@ mod deliver;
 mod help;
 mod input;
 mod inspect;
+mod line;
 mod locks;
 mod man;
 mod queues;
@@ -68,11 +69,11 @@ impl Call {
     }
 
     /// After [`Outcome::Evaluate`]: the next command, a line for the shell.
-    pub fn next_command(&mut self) -> Option<Vec<u8>> {
+    pub fn next_command(&mut self) -> Result<Option<Vec<u8>>> {
         match &mut self.carried {
             Carried::Foreach(foreach) => foreach.next_command(),
-            Carried::Running(running) => running.command(),
-            _ => None,
+            Carried::Running(running) => Ok(running.command()),
+            _ => Ok(None),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::deliver::Delivery;
 use super::input::Reading;
+use super::line::quoted;
 use super::words::{number, usage};
 use super::{Carried, Context, Moved, Outcome, Shell, Target, created, outcome};
 use crate::base::{Error, Result};
@@ -18,14 +19,13 @@ pub struct Foreach {
 
 impl Foreach {
     /// As a line for the shell, every word quoted.
-    pub fn next_command(&mut self) -> Option<Vec<u8>> {
-        let item = self.items.next()?;
-        let mut line = Vec::new();
-        let (command, arguments) = self.command.split_first()?;
-        for word in [command, &item].into_iter().chain(arguments) {
-            quote(word, &mut line);
+    pub fn next_command(&mut self) -> Result<Option<Vec<u8>>> {
+        match (self.items.next(), self.command.split_first()) {
+            (Some(item), Some((command, arguments))) => {
+                quoted([command, &item].into_iter().chain(arguments).map(Vec::as_slice)).map(Some)
+            }
+            _ => Ok(None),
         }
-        Some(line)
     }
 }
 
@@ -165,16 +165,4 @@ fn copy(items: &[&[u8]]) -> Option<Vec<Vec<u8>>> {
         copies.push(copy);
     }
     Some(copies)
-}
-
-/// Single quotes keep everything but themselves.
-pub fn quote(word: &[u8], line: &mut Vec<u8>) {
-    line.push(b'\'');
-    for &byte in word {
-        match byte {
-            b'\'' => line.extend_from_slice(b"'\\''"),
-            _ => line.push(byte),
-        }
-    }
-    line.extend_from_slice(b"' ");
 }

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use super::queues::quote;
+use super::line::quoted;
 use super::words::{number, usage};
 use super::{Action, Carried, Context, Outcome, Shell};
 use crate::base::{Deadline, Name, Result, Timeout};
@@ -61,15 +61,12 @@ impl<W: World, S: Shell> Context<'_, W, S> {
                 Outcome::Status(u8::try_from(status).map_err(|_| usage(self.builtin, "-E: STATUS is 0 to 255"))?)
             }
         };
+        let command = quoted(self.words.operands[1..].iter().copied())?;
         let (held, name, waited) = self.acquire(deadline)?;
         match waited {
             Waited::Done(()) => {}
             Waited::TimedOut => return Ok(refusal),
             Waited::Interrupted => return Ok(Outcome::Interrupted),
-        }
-        let mut command = Vec::new();
-        for word in &self.words.operands[1..] {
-            quote(word, &mut command);
         }
         self.call.carried = Carried::Running(Running { held, name, command: Some(command) });
         Ok(Outcome::Run { is_function: self.shell.is_function(self.words.operands[1]) })

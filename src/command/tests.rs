@@ -474,7 +474,7 @@ fn the_commands_of_foreach_are_quoted_words() {
     stage.run("queue_put @q it's%$(x)  *").unwrap();
     let mut call = Call::default();
     assert_eq!(stage.step(&mut call, "queue_foreach @q f -a 'b"), Ok(Outcome::Evaluate { is_function: false }));
-    let mut commands = std::iter::from_fn(|| call.next_command()).map(|line| String::from_utf8(line).unwrap());
+    let mut commands = std::iter::from_fn(|| call.next_command().unwrap()).map(|line| String::from_utf8(line).unwrap());
     assert_eq!(commands.next().unwrap(), r"'f' 'it'\''s $(x)' '-a' ''\''b' ");
     assert_eq!(commands.next().unwrap(), r"'f' '' '-a' ''\''b' ");
     assert_eq!(commands.next().unwrap(), r"'f' '*' '-a' ''\''b' ");

@@ -181,3 +181,11 @@ stopped_and_killed() {
   expect_output $'seen\nelse'
   expect_status 1
 }
+
+@test "queues: an item of queue_foreach that does not fit into memory is an error, and the shell lives" {
+  in_shell '
+    queue_init q; head -c 20000000 /dev/zero | tr "\0" x | queue_put -f - q
+    ulimit -v 200000; answer queue_foreach q true; printf "alive\n"'
+  expect_output $'3\nalive'
+  expect_error '*queue_foreach: *'
+}

@@ -322,11 +322,7 @@ impl Search {
         }
     }
 
-    fn replay(
-        &self,
-        schedule: &str,
-        scene: &Play,
-    ) -> Result<(), Violation> {
+    fn replay(&self, schedule: &str, scene: &Play) -> Result<(), Violation> {
         let stage = Arc::new(Mutex::new(Stage { is_traced: true, ..Stage::default() }));
         let choices: Vec<usize> = schedule.split('.').filter_map(|who| who.parse().ok()).collect();
         let outcome =
@@ -339,12 +335,7 @@ impl Search {
         }
     }
 
-    fn run<S: Scheduler + 'static>(
-        &self,
-        stage: &Arc<Mutex<Stage>>,
-        scheduler: S,
-        scene: &Play,
-    ) -> usize {
+    fn run<S: Scheduler + 'static>(&self, stage: &Arc<Mutex<Stage>>, scheduler: S, scene: &Play) -> usize {
         let mut config = Config::new();
         config.failure_persistence = FailurePersistence::None;
         config.silence_warnings = true;
