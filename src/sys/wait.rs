@@ -77,6 +77,7 @@ impl Waiter {
             (self.watch, self.holder) = (None, None);
             return Armed::Ready;
         }
+        self.watches.listen();
         self.holder = holder.filter(|&pid| self.ended != Some(pid)).and_then(|pid| open_pidfd(pid).ok());
         self.armed_for = holder;
         // The new watch before the old one goes: for the same inode they are one.
@@ -144,9 +145,9 @@ impl Waiter {
                 self.ended = self.armed_for;
             }
             if heard.watches {
-                self.watches.listen();
+                self.watches.note_unread();
             }
-            if heard.holder || (heard.line && self.line.hear()) {
+            if heard.watches || heard.holder || (heard.line && self.line.hear()) {
                 return Wake::Event;
             }
             if pending() {

@@ -41,6 +41,10 @@ struct Instance {
     /// Whose it is: pid and start time.
     owner: (u32, u64),
     watched: Vec<Watched>,
+    /// Watches that nobody uses any more, to be removed unless the kernel already has.
+    retired: Vec<i32>,
+    /// There is something to read, for when there is time.
+    is_unread: bool,
     /// When the last watch was removed.
     idle_since: Time,
 }
@@ -104,10 +108,17 @@ impl Watches {
         instance.as_mut().filter(|instance| instance.serial == watch.serial).map(work)
     }
 
+    /// Something is queued. It is read by [`Watches::listen`], later: who has been woken is in a hurry.
+    pub fn note_unread(&self) {
+        if let Some(instance) = self.instance.borrow_mut().as_mut() {
+            instance.is_unread = true;
+        }
+    }
+
     /// Reads what is queued, for all waits of this process.
     pub fn listen(&self) {
         if let Some(instance) = self.instance.borrow_mut().as_mut() {
-            instance.drain();
+            instance.catch_up();
         }
     }
 
@@ -136,7 +147,15 @@ impl Instance {
         let fd: OwnedFd = Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK)?.into();
         let fd = Kept::new(fd, Inherit::Nobody);
         fd.get().inspect(|&fd| exit::remember(fd));
-        Ok(Instance { fd, serial, owner, watched: Vec::new(), idle_since: clock::now() })
+        Ok(Instance {
+            fd,
+            serial,
+            owner,
+            watched: Vec::new(),
+            retired: Vec::new(),
+            is_unread: false,
+            idle_since: clock::now(),
+        })
     }
 
     fn add(&mut self, dir: &Dir, name: &OsStr, awaited: Awaited) -> Sys<i32> {
@@ -169,11 +188,33 @@ impl Instance {
             return;
         }
         self.idle_since = clock::now();
-        let watched = self.watched.swap_remove(place);
-        if let Some(fd) = self.fd.get().filter(|_| !watched.is_gone) {
-            // SAFETY: an open inotify descriptor and a number; the number of a watch that is gone is refused.
-            unsafe { libc::inotify_rm_watch(fd.as_raw_fd(), number) };
+        if !self.watched.swap_remove(place).is_gone {
+            self.retired.push(number);
         }
+        if !self.is_unread {
+            self.remove_retired();
+        }
+    }
+
+    fn catch_up(&mut self) {
+        if self.is_unread {
+            self.is_unread = false;
+            self.drain();
+            self.remove_retired();
+        }
+    }
+
+    fn remove_retired(&mut self) {
+        let watched = &self.watched;
+        // The same inode may be watched again.
+        self.retired.retain(|&number| !watched.iter().any(|watched| watched.number == number));
+        if let Some(fd) = self.fd.get().filter(|_| !self.retired.is_empty()) {
+            for &number in &self.retired {
+                // SAFETY: an open inotify descriptor and a number; the number of a watch that is gone is refused.
+                unsafe { libc::inotify_rm_watch(fd.as_raw_fd(), number) };
+            }
+        }
+        self.retired.clear();
     }
 
     /// Reads what is queued and counts it for whom it concerns. Numbers are not reused, so what a removed watch has left
@@ -186,6 +227,9 @@ impl Instance {
                 for watched in self.watched.iter_mut().filter(|watched| number == watched.number || number == -1) {
                     watched.events += 1;
                     watched.is_gone |= mask & libc::IN_IGNORED != 0;
+                }
+                if mask & libc::IN_IGNORED != 0 {
+                    self.retired.retain(|&retired| retired != number);
                 }
             }
             // The next event would have fitted.

@@ -7,6 +7,7 @@ use crate::sys::scratch::Scratch;
 
 impl Watch {
     fn is_heard(&self) -> bool {
+        self.watches.note_unread();
         self.watches.listen();
         self.has_changed()
     }
