@@ -3,16 +3,20 @@
 
 load helper
 
-# Each line is a command that must be a usage error: status 2, nothing on stdout, nothing changed.
+# Each line of stdin is a command that must be a usage error: status 2, one line that names the builtin, nothing on
+# stdout. After them the directory has exactly the given files.
 usage_errors() {
-  local line
-  while IFS= read -r line; do
-    in_shell "$line"
-    (( status == 2 )) || fail "$line: status $status" || return
-    [[ -z $output ]] || fail "$line: prints $output" || return
-    [[ $errors == *": ${line%% *}: "* && $errors != *$'\n'* ]] || fail "$line: says '$errors'" || return
-    expect_files "$@" || return
-  done
+  cat >"$records/lines"
+  in_shell '
+    while IFS= read -r line; do
+      rc=0; eval "$line" >"$LATCHES/out" 2>"$LATCHES/err" </dev/null || rc=$?
+      mapfile -t said <"$LATCHES/err"
+      if (( rc != 2 || ${#said[@]} != 1 )) || [[ -s $LATCHES/out || ${said[0]} != *": ${line%% *}: "* ]]; then
+        printf "%s: status %s, says: %s\n" "$line" "$rc" "${said[*]}"
+      fi
+    done <"$1"; printf "tried\n"' "$records/lines"
+  expect_output tried
+  expect_files "$@"
 }
 
 @test "bad input: too few and too many arguments" {
@@ -69,8 +73,7 @@ END
   local name
   for name in {,w}mutex_{trylock,lock,unlock} sem_{init,wait,trywait,post,peek,destroy} queue_{init,get,peek,len,destroy}; do
     printf '%s -z x\n' "$name"
-  done >"$records/lines"
-  usage_errors <"$records/lines"
+  done | usage_errors
 }
 
 @test "bad input: a timeout that is not one" {
@@ -80,8 +83,7 @@ END
     for timeout in 5s 1e3 nan inf -inf 0x10 ' 1' '1 ' '1 2' . - -- + .5.5 1,5 'a[0]' '$(touch X)' ١; do
       printf '%s %q\n' "$command" "$timeout"
     done
-  done >"$records/lines"
-  usage_errors s q <"$records/lines"
+  done | usage_errors s q
 }
 
 @test "bad input: a timeout too big to count is for ever, not an error of another kind" {
@@ -124,8 +126,7 @@ END
   local what
   for what in '' 1 a-b 'a b' 'a[0]' 'a[$(touch X)]' 'x;y' '*'; do
     printf 'sem_peek -v %q s\nqueue_get -v %q q\nqueue_get -n 1 -a %q q\nqueue_peek -v %q q\nqueue_len -v %q q\n' "$what" "$what" "$what" "$what" "$what"
-  done >"$records/lines"
-  usage_errors s q <"$records/lines"
+  done | usage_errors s q
   in_shell 'sem_peek s; queue_len q'
   expect_output $'2\n2'
 }

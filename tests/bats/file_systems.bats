@@ -65,7 +65,7 @@ expect_refusals() {
 
 @test "file system: EROFS" {
   mkdir mnt
-  launch=(unshare -m)
+  in_namespace -m
   in_shell "$EVERYTHING; mount -t tmpfs none mnt; sem_init mnt/s 1; queue_init mnt/q; queue_put mnt/q item; mount -o remount,ro mnt
     everything mnt/x; each 'sem_wait mnt/s 5' 'sem_post mnt/s' 'queue_put mnt/q x' 'queue_get mnt/q 5' 'sem_destroy mnt/s' 'queue_destroy -f mnt/q'"
   expect_refusals 'Read-only file system'
@@ -97,7 +97,7 @@ SMALL='
 
 @test "file system: a full one fails puts, byte for byte as before, and posts that need room" {
   mkdir mnt
-  launch=(unshare -m)
+  in_namespace -m
   in_shell "$SMALL"'
     fill_blocks; picture >/dev/shm/"before.$$"
     for ((i = 0; i < 200; i++)); do queue_put q "$1" && printf "put\n"; queue_put q a "$1" b && printf "put\n"; done 2>"$LATCHES/errors" || :
@@ -112,7 +112,7 @@ SMALL='
 
 @test "file system: one without room for a link fails everything, byte for byte as before" {
   mkdir mnt
-  launch=(unshare -m)
+  in_namespace -m
   in_shell "$SMALL"'
     fill; picture >/dev/shm/"before.$$"
     for ((i = 0; i < 100; i++)); do
@@ -130,7 +130,7 @@ SMALL='
 
 @test "file system: a put that no longer fits is rolled back, and so is its half line" {
   mkdir mnt
-  launch=(unshare -m)
+  in_namespace -m
   in_shell "$SMALL"'
     head -c 40k /dev/zero >filler; before=$(od -c q/data; cat q/sem/counter)
     answer queue_put q "$1"; answer queue_put q small "$1" small; [[ $(od -c q/data; cat q/sem/counter) == "$before" ]] && printf "same\n"
@@ -142,7 +142,7 @@ SMALL='
 @test "file system: 10,000 tries on a full one leave no temporary file" {
   once_is_enough
   mkdir mnt
-  launch=(unshare -m)
+  in_namespace -m
   in_shell "$SMALL"'
     fill; ls -AR >"$LATCHES/before"
     for ((i = 0; i < 5000; i++)); do sem_post s; queue_put q "$1"; done 2>/dev/null
@@ -152,7 +152,7 @@ SMALL='
 
 @test "file system: without room for a link a get still gets or says why" {
   mkdir mnt
-  launch=(unshare -m)
+  in_namespace -m
   in_shell "$SMALL"'
     fill; queue_get q 0 2>/dev/null || :; make_room
     while queue_get q 0; do :; done; queue_len q; cat q/sem/counter'
@@ -160,7 +160,7 @@ SMALL='
 }
 
 @test "file system: where there is no inotify everything works, silently" {
-  launch=(unshare -Ur)
+  in_namespace -Ur
   start_shell holder 'mutex_lock m; sem_init s; queue_init q; latch ready; await finish; mutex_unlock m; sem_post s; queue_put q item'
   await ready
   start_shell waiter '

@@ -240,6 +240,12 @@ make_public() {
 as_user=(setpriv --reuid=61001 --regid=61001 --groups=61009)
 as_other=(setpriv --reuid=61002 --regid=61002 --groups=61009)
 
+# in_namespace OPTION…: what is launched from now on is, by unshare, in name spaces of its own.
+in_namespace() {
+  unshare "$@" true 2>/dev/null || skip "this machine does not allow: unshare $*"
+  launch=(unshare "$@")
+}
+
 # stop_before CALL COUNT: shells started from now on stop themselves (SIGSTOP) before the COUNTth CALL of the library.
 stop_before() {
   [[ -e $home/stop.so ]] ||

@@ -41,7 +41,7 @@ rounds() { local i; sem_init s; for ((i = 0; i < $1; i++)); do round || return; 
 @test "mixed: the same with the peer as poster" {
   once_is_enough
   limit=300
-  in_shell "$ROUNDS"'; . "$INTERLOCK_PEER"; post() { peer_sem_post s; }; rounds "$1"' "$(figure 60 200)"
+  in_shell "$ROUNDS"'; . "$INTERLOCK_PEER"; post() { peer_sem_post s; }; rounds "$1"' "$(figure 200 1000)"
   expect_output 'done'
   expect_quiet
 }

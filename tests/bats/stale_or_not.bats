@@ -96,7 +96,7 @@ load helper
 }
 
 @test "stale: containers with the same \$\$ do not rob or unlock each other" {
-  launch=(unshare -pfn --mount-proc --kill-child)
+  in_namespace -pfn --mount-proc --kill-child
   start_shell holder '[[ $$ == 1 ]]; mutex_lock m; latch locked; await finish; answer mutex_unlock m'
   await locked
   in_shell 'printf "%s\n" $$; answer mutex_trylock m; answer mutex_lock m 1.2; answer mutex_unlock m'
@@ -110,7 +110,7 @@ load helper
 }
 
 @test "stale: a killed container's lock goes to its successor" {
-  launch=(unshare -pfn --mount-proc --kill-child)
+  in_namespace -pfn --mount-proc --kill-child
   start_shell holder 'mutex_lock m; latch locked; await never 60'
   await locked
   start_shell waiter 'latch waits; answer mutex_lock m 10'
@@ -123,7 +123,7 @@ load helper
 }
 
 @test "stale: its process number reused by another program does not keep it" {
-  launch=(unshare -pf --mount-proc --kill-child)
+  in_namespace -pf --mount-proc --kill-child
   in_shell '
     shell "mutex_lock m; printf \"%s\n\" \$\$ >holder; kill -KILL \$\$" 2>/dev/null || :
     # Start times are told apart by 10 ms.
@@ -135,7 +135,7 @@ load helper
 }
 
 @test "stale: the number reused as another script's \$\$ does not make that the owner" {
-  launch=(unshare -pf --mount-proc --kill-child)
+  in_namespace -pf --mount-proc --kill-child
   in_shell '
     shell "mutex_lock m; ( latch locked; exec sleep 300 ) >/dev/null & await locked; printf \"%s\n\" \$\$ >holder; kill -KILL \$\$" 2>/dev/null || :
     read -r holder <holder; nap 0.05

@@ -89,7 +89,7 @@ load helper
 }
 
 @test "surroundings: without /proc locks exclude, and nothing is robbed" {
-  launch=(unshare -m)
+  in_namespace -m
   in_shell '
     mount -t tmpfs none /proc
     mutex_lock m; ( mutex_trylock m || printf "%s\n" $? ); "$BASH" -c ". \"\$INTERLOCK_PRELUDE\"; answer mutex_trylock m; answer mutex_unlock m" 2>/dev/null
@@ -99,7 +99,7 @@ load helper
 
 @test "surroundings: in a chroot that shares the directory" {
   mkdir root
-  launch=(unshare -m)
+  in_namespace -m
   in_shell '
     mount --bind / root; mount --bind "$T" root/mnt
     mutex_lock m; chroot root "$INTERLOCK_BASH" -c "cd /mnt; . \"\$INTERLOCK_PRELUDE\"; answer mutex_trylock m; answer mutex_lock m 0.1; mutex_lock n; kill -KILL \$\$" 2>/dev/null || :
@@ -108,7 +108,7 @@ load helper
 }
 
 @test "surroundings: no more watches for this user" {
-  launch=(unshare -Ur)
+  in_namespace -Ur
   start_shell holder 'mutex_lock m; latch locked; await finish; mutex_unlock m'
   await locked
   start_shell waiter 'printf "0\n" >/proc/sys/user/max_inotify_watches; latch waits; answer mutex_lock m 10; answer mutex_lock m 0.1'
