@@ -84,10 +84,6 @@ impl Scene {
         self.helper(move |sim| sim.signal(whom));
     }
 
-    pub fn machine(&self) -> &Arc<Machine> {
-        &self.machine
-    }
-
     /// Lets the next sleeper wake up, at any moment, though others are busy: they are slow.
     pub fn slow(&mut self, times: usize) {
         self.helper(move |sim| (0..times).for_each(|_| sim.skip_time()));
