@@ -25,7 +25,6 @@ extern int exit_immediately_on_error;
 extern int builtin_ignoring_errexit;
 extern int errexit_flag;
 extern char *this_command_name;
-extern void *current_builtin;
 extern builtin_function *this_shell_builtin;
 extern void check_signals_and_traps (void);
 extern void begin_unwind_frame (char *);
@@ -142,7 +141,6 @@ static void
 look_after_signals (struct call *call)
 {
   char *name = this_command_name;
-  void *builtin = current_builtin;
   builtin_function *function = this_shell_builtin;
   int looks = 0;
 
@@ -154,9 +152,9 @@ look_after_signals (struct call *call)
   call->seen_interrupt = interrupt_state;
   call->seen_trapped = is_trapped ();
 
-  /* The commands of a trap have changed what error messages name. */
+  /* The commands of a trap have changed what error messages name. Not current_builtin: only builtin_usage reads it, and a
+     trap that unloads a builtin frees what it points to. */
   this_command_name = name;
-  current_builtin = builtin;
   this_shell_builtin = function;
 }
 
