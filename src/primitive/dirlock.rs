@@ -128,11 +128,13 @@ fn take_over<W: World>(
     write_owner(world, &dir, &text_of(world, nonce, program), name)?;
     let owner = OsStr::new(OWNER);
     world.rename(&dir, owner, &judged.dir, owner).map_err(|errno| Error::system(name.path(), errno))?;
-    // An unlock that could not have the guard may have taken the directory away; then nothing was won.
-    match look(world, parent, name)? {
-        Some(now) if now.owner().is_some_and(|owner| owner.nonce == nonce) => Ok(Some(nonce)),
-        _ => Ok(None),
-    }
+    // The rename has acquired it, unless an unlock that could not have the guard has taken the directory away. Not to
+    // know is no proof of that: an `owner` that names us while we live and think we failed would stay for ever.
+    let is_lost = match look(world, parent, name) {
+        Err(_) | Ok(Some(LockDir { says: Says::Secret, .. })) => false,
+        Ok(there) => there.and_then(|there| there.owner()).is_none_or(|owner| owner.nonce != nonce),
+    };
+    Ok((!is_lost).then_some(nonce))
 }
 
 fn arm<W: World>(world: &W, name: &Name, waiter: &mut W::Waiter) -> Result<Armed> {

@@ -83,10 +83,16 @@ impl<'t, 'a, W: World> Line<'t, 'a, W> {
         self.awaited = Some((other.file.clone(), what, holder));
     }
 
-    pub fn arm(&self, waiter: &mut W::Waiter) -> Armed {
-        match &self.awaited {
-            Some((file, what, holder)) => self.ticket.world.arm(waiter, self.ticket.dir, file, *what, *holder),
-            None => Armed::Gone,
+    /// Listens to the awaited one. One that has left its doorway before that is not heard any more, and the next try
+    /// would go on to another one, which nobody listens to.
+    pub fn arm(&self, waiter: &mut W::Waiter) -> Result<Armed> {
+        let Some((file, what, holder)) = &self.awaited else { return Ok(Armed::Gone) };
+        let Ticket { world, dir, name, .. } = *self.ticket;
+        let armed = world.arm(waiter, dir, file, *what, *holder);
+        if armed == Armed::Ready && *what == Awaited::Change {
+            let seen = record::look(world, dir, file).map_err(|errno| Error::system(name.path(), errno))?;
+            return Ok(if seen == Seen::Entering { Armed::Ready } else { Armed::Gone });
         }
+        Ok(armed)
     }
 }

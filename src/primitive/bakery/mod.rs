@@ -61,11 +61,10 @@ fn await_turn<W: World>(world: &W, ticket: &Ticket<W>, deadline: Deadline) -> Re
         Deadline::Never => Deadline::Never,
         Deadline::At(time) => Deadline::At(time.max(world.now().after(GRACE))),
     };
-    let looked_around =
-        wait_for(world, grace, || line.borrow_mut().look_around(), |waiter| Ok(line.borrow().arm(waiter)))?;
+    let looked_around = wait_for(world, grace, || line.borrow_mut().look_around(), |waiter| line.borrow().arm(waiter))?;
     match looked_around {
         Waited::Done(()) => {
-            wait_for(world, deadline, || line.borrow_mut().advance(), |waiter| Ok(line.borrow().arm(waiter)))
+            wait_for(world, deadline, || line.borrow_mut().advance(), |waiter| line.borrow().arm(waiter))
         }
         other => Ok(other),
     }
