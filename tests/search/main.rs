@@ -5,6 +5,8 @@
 // A scene that says drop() does not care how a call ends.
 #![allow(dropping_copy_types)]
 
+mod bakery;
+mod dirlock;
 mod explore;
 mod mutex;
 mod queue;

@@ -36,6 +36,14 @@ pub enum Deviation {
     DirectoryByPath,
     /// Marks are trusted where other hosts' marks cannot be seen.
     MarksAcrossHosts,
+    /// A rename that must not replace anything replaces an empty directory.
+    PlainRename,
+    /// A reader of a bakery's record has copied the number before it looks at the flag, as one torn read of both can.
+    NumberBeforeFlag,
+    /// Nobody shows that it is entering the bakery.
+    NoEntering,
+    /// A wait that a signal ends leaves behind what it should give up.
+    LeftAtSignal,
 }
 
 #[derive(Debug, Clone)]
@@ -78,6 +86,8 @@ pub struct Open {
     /// Processes that have a descriptor of it.
     pub by: BTreeSet<Who>,
     pub host: u32,
+    /// For [`Deviation::NumberBeforeFlag`].
+    pub early: Option<Vec<u8>>,
     /// For [`Deviation::DirectoryByPath`].
     pub path: Option<std::path::PathBuf>,
 }
@@ -264,7 +274,8 @@ impl Kernel {
     pub fn open(&mut self, who: Who, inode: Inode, path: Option<std::path::PathBuf>) -> Handle {
         let handle = self.fresh_handle(who);
         let host = self.processes[who].host;
-        self.opens.insert(handle, Open { inode, marks: BTreeSet::new(), by: BTreeSet::from([who]), host, path });
+        self.opens
+            .insert(handle, Open { inode, marks: BTreeSet::new(), by: BTreeSet::from([who]), host, early: None, path });
         handle
     }
 

@@ -64,6 +64,22 @@ impl<'s> Peer<'s> {
         self.sim.append(&file, text).unwrap();
     }
 
+    /// `mkdir NAME`, and `sleep 1` until it works; a plain script's lock.
+    pub fn mkdir(&self, name: &str, mut sleeps: u32) -> bool {
+        loop {
+            match self.sim.make_dir(&self.dir, OsStr::new(name)) {
+                Ok(()) => return true,
+                Err(Errno::EEXIST) if sleeps > 0 => self.sim.nap(),
+                Err(_) => return false,
+            }
+            sleeps -= 1;
+        }
+    }
+
+    pub fn rmdir(&self, name: &str) -> bool {
+        self.sim.remove_dir(&self.dir, OsStr::new(name)).is_ok()
+    }
+
     pub fn sem_init(sim: &Sim, path: &str, value: u64) {
         let root = sim.open_dir(Path::new("/")).unwrap();
         sim.make_dir(&root, OsStr::new(path.trim_start_matches('/'))).unwrap();

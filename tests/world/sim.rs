@@ -487,7 +487,12 @@ impl World for Sim {
 
     fn unlink(&self, dir: &SimDir, name: &OsStr) -> Sys<()> {
         let troubles = troubles![EACCES, EPERM, EIO, EROFS];
-        self.step("unlink", name, format_args!(""), troubles, |k, _| self.remove(k, dir, name, false))
+        self.step("unlink", name, format_args!(""), troubles, |k, _| {
+            if k.options.deviation == Some(Deviation::LeftAtSignal) && k.processes[self.me].has_signal {
+                return Ok(());
+            }
+            self.remove(k, dir, name, false)
+        })
     }
 
     fn rename(&self, from: &SimDir, old: &OsStr, to: &SimDir, new: &OsStr) -> Sys<()> {
@@ -498,7 +503,8 @@ impl World for Sim {
     }
 
     fn rename_exclusive(&self, from: &SimDir, old: &OsStr, to: &SimDir, new: &OsStr) -> Sys<()> {
-        self.move_name((from, old), (to, new), true)
+        let is_exclusive = self.machine.kernel().options.deviation != Some(Deviation::PlainRename);
+        self.move_name((from, old), (to, new), is_exclusive)
     }
 
     fn stat_at(&self, dir: &SimDir, name: &OsStr) -> Sys<Stat> {
@@ -536,13 +542,25 @@ impl World for Sim {
 
     fn read_at(&self, file: &SimFile, offset: u64, buffer: &mut [u8]) -> Sys<usize> {
         let asked = buffer.len();
+        let is_flag = offset == 0 && asked == 1;
+        if is_flag && self.machine.kernel().options.deviation == Some(Deviation::NumberBeforeFlag) {
+            self.step("read early", OsStr::new(""), format_args!(""), &[], |k, _| {
+                let early = k.files.bytes(k.opens[&file.handle].inode).to_vec();
+                k.opens.get_mut(&file.handle).expect("open").early = Some(early);
+            });
+        }
         let detail = format_args!("{asked} bytes at {offset}");
         let read = self.step("read_at", OsStr::new(""), detail, troubles![EIO; Short], |k, is_short| {
-            let bytes = k.files.bytes(k.opens[&file.handle].inode);
+            let open = &k.opens[&file.handle];
+            let bytes = match &open.early {
+                Some(early) if !is_flag => early,
+                _ => k.files.bytes(open.inode),
+            };
             let from = bytes.len().min(offset as usize);
             let mut length = asked.min(bytes.len() - from);
-            if is_short && length > 1 {
-                length /= 2;
+            if is_short {
+                // What lies inside a page is read as a whole.
+                length = length.min((PAGE - offset % PAGE) as usize);
             }
             Ok(Text(bytes[from..from + length].to_vec()))
         })?;
@@ -551,6 +569,8 @@ impl World for Sim {
     }
 
     fn write_at(&self, file: &SimFile, offset: u64, bytes: &[u8]) -> Sys<usize> {
+        let deviation = self.machine.kernel().options.deviation;
+        let is_hidden_flag = |piece: &[u8]| deviation == Some(Deviation::NoEntering) && offset == 0 && piece == b"1 ";
         let mut written = 0;
         loop {
             let at = offset + written as u64;
@@ -563,6 +583,7 @@ impl World for Sim {
                 let (inode, now) = (k.opens[&file.handle].inode, k.now);
                 let content = k.files.bytes_mut(inode);
                 if length > 0 {
+                    let piece = if is_hidden_flag(piece) { b"0 " } else { piece };
                     let end = at as usize + length;
                     content.resize(content.len().max(end), 0);
                     content[at as usize..end].copy_from_slice(&piece[..length]);
