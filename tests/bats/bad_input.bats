@@ -200,6 +200,21 @@ END
   expect_files f m q s
 }
 
+@test "bad input: dots and slashes are nothing to lock, make or destroy" {
+  in_shell 'queue_init q; queue_put q item; sem_init s 3'
+  local command
+  for command in 'mutex_lock . 5' 'mutex_trylock ..' 'mutex_lock / 5' 'mutex_lock s/ 5' 'mutex_unlock .' 'wmutex_lock .. 5' \
+    'sem_destroy -f .' 'sem_destroy -f ..' 'sem_destroy -f /' 'queue_destroy -f .' 'queue_destroy -f ..' 'queue_destroy -f q/sem/..' 'queue_destroy -f q/.' \
+    'sem_destroy -f q/sem/.' 'dirlock_unlock -f ..' 'dirlock_unlock -f q' 'dirlock_unlock -f s'; do
+    in_shell "cd q; cd ../q/sem; cd ../..; $command"
+    (( status == 3 || status == 2 )) || fail "$command: $status" || return
+    [[ -n $errors ]] || fail "$command says nothing" || return
+  done
+  in_shell 'cd q; answer queue_init .; answer queue_init ..; queue_len .; cd sem; sem_peek .; queue_get ..; sem_peek ../../s/'
+  expect_output $'1\n1\n1\n1\nitem\n3'
+  expect_files q s
+}
+
 @test "bad input: --help prints the help and succeeds" {
   local name
   while IFS= read -r name; do

@@ -180,6 +180,16 @@ load helper
   expect_output kept
 }
 
+@test "queue: while a peer holds the mutex a single try is an honest no, and nothing is lost" {
+  in_shell 'queue_init q; queue_put q item'
+  ln -s 1 q/mutex
+  in_shell 'answer queue_get q 0; answer queue_get -v x q 0.1'
+  expect_output $'1\n1'
+  rm q/mutex
+  in_shell 'queue_get q 0; queue_len q'
+  expect_output $'item\n0'
+}
+
 @test "queue: an item without a token is posted by a waiter after a while" {
   in_shell 'queue_init q'
   base64 -w0 <<<orphan >>q/data

@@ -232,3 +232,49 @@ is_taken() {
   expect_status 1
   expect_output busy
 }
+
+@test "trap: one that runs while queue_put reads stdin loses nothing of it" {
+  mkfifo pipe
+  start_shell putter 'queue_init q; trap "latch trapped" USR1; queue_put -f - q <pipe; queue_get q'
+  exec {pipe}>pipe
+  printf 'first ' >&"$pipe"
+  until_true "$limit" is_at_pipe "${pids[putter]}"
+  kill -USR1 "${pids[putter]}"
+  await trapped
+  printf 'second' >&"$pipe"
+  exec {pipe}>&-
+  end_of putter
+  expect_output 'first second'
+}
+
+# Sleeps at a pipe.
+is_at_pipe() {
+  [[ $(tr -d '\0' <"/proc/$1/wchan") == *@(poll|pipe)* ]]
+} 2>/dev/null
+
+@test "trap: one that runs while an item is written to a slow reader tears nothing" {
+  in_shell 'queue_init q; printf -v item "%300000s" x; queue_put q "$item"'
+  mkfifo pipe
+  start_shell getter 'trap "latch trapped" USR1; queue_get q >pipe; printf "%s\n" $?'
+  exec {pipe}<pipe
+  until_true "$limit" is_at_pipe "${pids[getter]}"
+  kill -USR1 "${pids[getter]}"
+  [[ $(wc -c <&"$pipe") -eq 300001 ]]
+  end_of getter
+  expect_output 0
+  [[ -e $LATCHES/trapped ]]
+}
+
+@test "trap: a waiter that was stopped goes on" {
+  start_shell holder 'mutex_lock m; latch locked; await finish; mutex_unlock m'
+  await locked
+  start_shell waiter 'answer mutex_lock m 20'
+  await_asleep waiter
+  kill -STOP "${pids[waiter]}"
+  latch finish
+  end_of holder
+  [[ ! -L m ]]
+  resume waiter
+  end_of waiter
+  expect_output 0
+}

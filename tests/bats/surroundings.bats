@@ -129,6 +129,19 @@ load helper
   [[ $(grep -c 'Too many open files$' <<<"$errors") -eq 4 ]]
 }
 
+@test "surroundings: more locks at once than descriptors" {
+  in_shell '
+    ulimit -Sn 200
+    for ((i = 0; i < 250; i++)); do mutex_lock "m$i" || break; done
+    answer mutex_lock other; printf "%s\n" "$((i > 90 && i < 200))"
+    ulimit -Sn 400
+    shell "answer mutex_trylock m0; answer mutex_trylock m$((i - 1))"
+    for ((j = 0; j < i; j++)); do mutex_unlock "m$j"; done; answer mutex_lock other; mutex_unlock other'
+  expect_output $'3\n1\n1\n1\n0'
+  [[ $(grep -c ': Too many open files$' <<<"$errors") -eq 2 && $(wc -l <<<"$errors") -eq 2 ]]
+  expect_files
+}
+
 @test "surroundings: a shell variable for every kind of result" {
   in_shell '
     sem_init s 7; queue_init q; queue_put q a b c d e f
