@@ -64,13 +64,19 @@ expect_next() {
   expect_output $'3\n3\n3\n1 again\n2 again\n3 again'
 }
 
-@test "queues: a foreach whose command fails, breaks or returns" {
+@test "queues: a foreach whose command fails ends with 1" {
+  in_shell 'queue_init q; queue_put q 1 2 3; answer queue_foreach q test != 2; answer queue_foreach q test != 4; queue_len q'
+  expect_output $'1\n0\n3'
+}
+
+@test "queues: a foreach whose function fails or exits" {
+  # Under set -e the failure of a function ends the script where it happens.
+  once_is_enough
   in_shell '
     queue_init q; queue_put q 1 2 3
-    stop() { printf "%s\n" "$1"; [[ $1 != 2 ]]; }
-    answer queue_foreach q stop; queue_len q
-    leave() { printf "%s\n" "$1"; exit 7; }
-    ( queue_foreach q leave; printf "not here\n" ) || printf "%s\n" $?'
+    stop() { printf "%s\n" "$1"; [[ $1 != 2 ]]; }; answer queue_foreach q stop
+    queue_len q
+    end() { printf "%s\n" "$1"; exit 7; }; ( queue_foreach q end; printf "not here\n" ); printf "%s\n" $?'
   expect_output $'1\n2\n1\n3\n1\n7'
 }
 
