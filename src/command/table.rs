@@ -444,7 +444,8 @@ TIMEOUT is in seconds, decimals allowed: omitted or negative waits for ever,
 As mutex_lock NAME, COMMAND, mutex_unlock NAME.
 COMMAND is a function, builtin or program, run in this shell. Its status is
 passed through, and the lock is given back on every way out: return, exit,
-set -e, Ctrl-C.",
+set -e, Ctrl-C, Ctrl-Z. Under set -e a function that fails ends the script,
+even where if or || looks at the run.",
         statuses: RUN_STATUSES,
         example: "mutex_run -t 5 /run/lock/backup backup --all",
     },
@@ -459,7 +460,8 @@ set -e, Ctrl-C.",
 As dirlock_lock NAME, COMMAND, dirlock_unlock NAME.
 COMMAND is a function, builtin or program, run in this shell. Its status is
 passed through, and the lock is given back on every way out: return, exit,
-set -e, Ctrl-C.",
+set -e, Ctrl-C, Ctrl-Z. Under set -e a function that fails ends the script,
+even where if or || looks at the run.",
         statuses: RUN_STATUSES,
         example: "dirlock_run -t 5 /run/lock/backup.d backup --all",
     },
@@ -474,7 +476,8 @@ set -e, Ctrl-C.",
 As bakery_lock DIR, COMMAND, bakery_unlock DIR.
 COMMAND is a function, builtin or program, run in this shell. Its status is
 passed through, and the lock is given back on every way out: return, exit,
-set -e, Ctrl-C.",
+set -e, Ctrl-C, Ctrl-Z. Under set -e a function that fails ends the script,
+even where if or || looks at the run.",
         statuses: RUN_STATUSES,
         example: "bakery_run ./bakery serve",
     },
@@ -490,7 +493,8 @@ As sem_wait NAME, COMMAND, sem_post NAME. The token of a shell that is
 killed meanwhile is lost.
 COMMAND is a function, builtin or program, run in this shell. Its status is
 passed through, and the lock is given back on every way out: return, exit,
-set -e, Ctrl-C.",
+set -e, Ctrl-C, Ctrl-Z. Under set -e a function that fails ends the script,
+even where if or || looks at the run.",
         statuses: RUN_STATUSES,
         example: "sem_run -n 4 /run/lock/jobs convert picture.png",
     },

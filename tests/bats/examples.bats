@@ -188,3 +188,13 @@ runs_again() {
   [[ $pid == "running as "* ]]
   example service stop lock
 }
+
+@test "example service: where there can be no lock, every verb says so once" {
+  local verb
+  for verb in start status stop; do
+    start_example service service "$verb" no/lock
+    end_of service
+    expect_status 3
+    expect_error '*mutex_trylock: no/lock: No such file or directory'
+  done
+}
