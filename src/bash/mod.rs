@@ -35,7 +35,7 @@ struct Record {
     call: Call,
     /// By pointer, so that nothing that is reached from loading names a symbol of bash's.
     has_news: unsafe extern "C" fn(*const Head) -> c_int,
-    /// When the present step began.
+    /// When the present step began, if a signal was left unserved before.
     stepped: Time,
 }
 
@@ -50,6 +50,13 @@ pub struct Head {
     has_suspended_errexit: c_int,
     runner: libc::pid_t,
     outer: *mut Head,
+}
+
+impl Head {
+    /// Is there a signal that bash has left unserved?
+    fn has_left_some(&self) -> bool {
+        (self.seen_terminating | self.seen_interrupt | self.seen_trapped) != 0
+    }
 }
 
 // The malloc of bash 4.4 and 5.0 gives no more.
@@ -81,11 +88,9 @@ fn world() -> &'static Local {
 fn is_pending() -> bool {
     // SAFETY: the record of the running step, see `interlock_step`.
     let Some(record) = (unsafe { CURRENT.get().as_ref() }) else { return false };
-    let Head { seen_terminating, seen_interrupt, seen_trapped, .. } = record.head;
-    let has_left_some = (seen_terminating | seen_interrupt | seen_trapped) != 0;
     // SAFETY: entry.c only reads the head.
     (unsafe { (record.has_news)(&record.head) } != 0)
-        || (has_left_some && world().now().since(record.stepped) >= Duration::from_secs(1))
+        || (record.head.has_left_some() && world().now().since(record.stepped) >= Duration::from_secs(1))
 }
 
 #[unsafe(no_mangle)]
@@ -119,7 +124,9 @@ unsafe extern "C" fn interlock_step(record: *mut Record, words: *const WordList)
     let end = catch_unwind(AssertUnwindSafe(|| {
         // SAFETY: valid as promised, and used by nobody else during the step but for reading its head.
         let (builtin, call) = unsafe {
-            (*record).stepped = world().now();
+            if (*record).head.has_left_some() {
+                (*record).stepped = world().now();
+            }
             ((*record).builtin, &mut (*record).call)
         };
         // SAFETY: bash's own list, which outlives the step.

@@ -77,6 +77,7 @@ pub fn unlock<W: World>(world: &W, name: &Name, force: bool) -> Result<Unlocked>
     if let LinkText::Ours(owner) = held.by {
         world.unpark(owner.nonce);
     }
+    guard.map(|guard| world.close_with(guard));
     Ok(Unlocked::Removed)
 }
 

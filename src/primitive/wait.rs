@@ -53,14 +53,16 @@ pub fn wait_in_turn<W: World, T>(
     mut attempt: impl FnMut() -> Result<Try<T>>,
     mut arm: impl FnMut(&mut W::Waiter) -> Result<Armed>,
 ) -> Result<Waited<T>> {
-    let mut waiter = if deadline.has_passed(world.now()) { None } else { queue_up() };
+    // Nobody looks at the clock who waits for ever.
+    let has_passed = || deadline != Deadline::Never && deadline.has_passed(world.now());
+    let mut waiter = if has_passed() { None } else { queue_up() };
     if let Some(waiter) = &mut waiter
         && world.sleep(waiter, deadline) == Wake::Interrupted
     {
         return Ok(Waited::Interrupted);
     }
     loop {
-        let is_last = deadline.has_passed(world.now());
+        let is_last = has_passed();
         match attempt()? {
             Try::Done(value) => return Ok(Waited::Done(value)),
             Try::Interrupted => return Ok(Waited::Interrupted),

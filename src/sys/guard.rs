@@ -28,6 +28,13 @@ impl<'d> Guard<'d> {
     }
 }
 
+impl Guard<'_> {
+    /// The last copy of the handle is closed next, which gives it back.
+    pub fn leave_to_closing(self) {
+        std::mem::forget(self);
+    }
+}
+
 impl Drop for Guard<'_> {
     fn drop(&mut self) {
         // Cannot fail for what was locked.

@@ -187,6 +187,10 @@ impl World for Local {
         Guard::take(dir)
     }
 
+    fn close_with(&self, guard: Guard<'_>) {
+        guard.leave_to_closing();
+    }
+
     fn waiter(&self) -> Waiter {
         Waiter::new(self.watches.clone(), Line::new(self.fronts.clone()))
     }
