@@ -5,7 +5,7 @@
 # BUILTIN WORD PREVIOUS, as bash calls it.
 _interlock() {
   local builtin="$1" word="$2" previous="$3" usage path
-  local -i first=1
+  local -i first=1 name
 
   COMPREPLY=()
   if [[ $builtin == interlock ]]; then
@@ -31,13 +31,19 @@ _interlock() {
   *)
     if [[ $word == -* ]]; then
       _interlock_reply compgen -W "$(grep -oE -e '-(-[a-z]+|[a-z0-9])\b' <<<"$usage") --help" -- "$word"
-    elif _interlock_is_name "$usage" "$first"; then
+      return 0
+    fi
+    _interlock_find_name "$usage" "$first"
+    case "$builtin ${COMP_WORDS[1]}:$(( COMP_CWORD - name ))" in
+    'interlock ls:'*|'interlock version:0') _interlock_reply compgen -d -- "$word" ;;
+    *:0)
       while IFS= read -r path; do
         ! _interlock_fits "$builtin" "$path" || COMPREPLY+=("$path")
       done <<<"$(compgen -f -- "$word")"
-    elif [[ $builtin == *_run ]]; then
-      _interlock_reply compgen -A command -A file -- "$word"
-    fi
+      ;;
+    *_run\ *:1) _interlock_reply compgen -A command -A file -- "$word" ;;
+    *_run\ *)   _interlock_reply compgen -f -- "$word" ;;
+    esac
     ;;
   esac
 }
@@ -49,29 +55,28 @@ _interlock_reply() {
   lines=$("$@") && mapfile -t COMPREPLY <<<"$lines"
 }
 
-# USAGE FIRST: is the word at the cursor the first that is no option and no option's value?
-_interlock_is_name() {
-  local -i i
+# USAGE FIRST: puts the place of the first word that is no option and no option's value into `name`.
+_interlock_find_name() {
   local word
 
-  for (( i = $2; i < COMP_CWORD; i++ )); do
-    word=${COMP_WORDS[i]}
-    [[ $word == -?* ]] || return 1
+  for (( name = $2; name < COMP_CWORD; name++ )); do
+    word=${COMP_WORDS[name]}
+    [[ $word == -?* ]] || return 0
     # An option with a value has a word in capitals behind it.
-    [[ $word != -? || $1 != *"$word "[A-Z]* ]] || (( i++ ))
+    [[ $word != -? || $1 != *"$word "[A-Z]* ]] || (( ++name ))
   done
-  (( i == COMP_CWORD ))
 }
 
 # BUILTIN PATH: is it an object for the builtin, or a directory in which there may be one?
 _interlock_fits() {
-  local kind
+  local kind path="$2"
 
-  if   [[ -L $2 ]];                    then kind=symlink
-  elif [[ ! -d $2 ]];                  then return 1
-  elif [[ -d $2/sem && -e $2/data ]];  then kind=queue
-  elif [[ -e $2/counter ]];            then kind=sem
-  elif [[ -f $2/owner && ! -L $2/owner ]]; then kind=dirlock
+  [[ $path != '~/'* ]] || path=$HOME${path#'~'}
+  if   [[ -L $path ]];                    then kind=symlink
+  elif [[ ! -d $path ]];                  then return 1
+  elif [[ -d $path/sem && -e $path/data ]];  then kind=queue
+  elif [[ -e $path/counter ]];            then kind=sem
+  elif [[ -f $path/owner && ! -L $path/owner ]]; then kind=dirlock
   else return 0
   fi
   case "$1:$kind" in

@@ -65,6 +65,20 @@ make_objects() {
   expect_output mutex_trylock
   complete_words mutex_run -t ''
   expect_output ''
+  complete_words mutex_run ./m cat script
+  expect_output 'script with spaces'
+}
+
+@test "completion: below the home directory, and directories for what takes them" {
+  make_objects
+  # shellcheck disable=SC2088 # as it is typed
+  HOME=$T complete_words mutex_unlock '~/o.m'
+  # shellcheck disable=SC2088
+  expect_output '~/o.mutex'
+  complete_words interlock ls o.plain o.p
+  expect_output o.plain
+  complete_words interlock version o.m
+  expect_output ''
 }
 
 @test "completion: options are those of the usage line" {
