@@ -88,11 +88,15 @@ load helper
   expect_quiet
 }
 
-@test "surroundings: without /proc locks exclude, and nothing is robbed" {
+@test "surroundings: in a chroot without /proc locks exclude, and nothing is robbed" {
+  mkdir root
   in_namespace -m
+  # Without the mounts inside: its /proc is an empty directory.
   in_shell '
-    mount -t tmpfs none /proc
-    mutex_lock m; ( mutex_trylock m || printf "%s\n" $? ); "$BASH" -c ". \"\$INTERLOCK_PRELUDE\"; answer mutex_trylock m; answer mutex_unlock m" 2>/dev/null
+    mount --bind / root; mount --bind "$T" root/mnt
+    chroot root "$INTERLOCK_BASH" -c "$1" shell' '
+    cd /mnt; . "$INTERLOCK_PRELUDE"; [[ ! -e /proc/self ]]
+    mutex_lock m; ( mutex_trylock m || printf "%s\n" $? ); shell "answer mutex_trylock m; answer mutex_unlock m" 2>/dev/null
     answer mutex_unlock m; sem_init s 1; answer sem_wait s; queue_init q; queue_put q x; queue_get q'
   expect_output $'1\n1\n2\n0\n0\nx'
 }
