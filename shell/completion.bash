@@ -71,12 +71,12 @@ _interlock_find_name() {
 _interlock_fits() {
   local kind path="$2"
 
-  [[ $path != '~/'* ]] || path=$HOME${path#'~'}
-  if   [[ -L $path ]];                    then kind=symlink
-  elif [[ ! -d $path ]];                  then return 1
-  elif [[ -d $path/sem && -e $path/data ]];  then kind=queue
-  elif [[ -e $path/counter ]];            then kind=sem
-  elif [[ -f $path/owner && ! -L $path/owner ]]; then kind=dirlock
+  [[ $path != \~/* ]] || path=$HOME${path#\~}
+  if   [[ -L $path ]];                             then kind=symlink
+  elif [[ ! -d $path ]];                           then return 1
+  elif [[ -d $path/sem && -e $path/data ]];        then kind=queue
+  elif [[ -e $path/counter ]];                     then kind=sem
+  elif [[ -f $path/owner && ! -L $path/owner ]];   then kind=dirlock
   else return 0
   fi
   case "$1:$kind" in
