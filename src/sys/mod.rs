@@ -15,6 +15,7 @@ mod forked;
 mod guard;
 mod hash;
 mod line;
+mod list;
 mod local;
 mod mark;
 pub mod observe;
