@@ -112,20 +112,31 @@ pub fn is_stale<W: World>(world: &W, dir: &W::Dir, held: &Held) -> bool {
 /// The mark on `dir` is gone and so is the holder. It may have lost its mark and live on: `exec` of a program that closes
 /// all descriptors.
 pub fn is_owner_gone<W: World>(world: &W, dir: &W::Dir, owner: &Owner) -> bool {
-    owner.has_mark()
-        && world.can_mark(dir)
-        && !world.is_marked(dir, owner.nonce)
+    is_mark_gone(world, dir, owner)
         && !owner.holder_here(&world.process()).is_some_and(|holder| world.is_alive(holder, owner.holder_start))
 }
 
+fn is_mark_gone<W: World>(world: &W, dir: &W::Dir, owner: &Owner) -> bool {
+    owner.has_mark() && world.can_mark(dir) && !world.is_marked(dir, owner.nonce)
+}
+
+/// Stale, said of a lock whose holder runs nothing else while it holds it: without its mark it has let go, though it may
+/// live and could not remove the link.
+pub fn is_let_go<W: World>(world: &W, dir: &W::Dir, held: &Held) -> bool {
+    matches!(&held.by, LinkText::Ours(owner) if is_mark_gone(world, dir, owner))
+}
+
+/// [`is_stale`] or [`is_let_go`].
+pub type Judge<W> = fn(&W, &<W as World>::Dir, &Held) -> bool;
+
 /// Makes the link, or takes it over if it is stale.
-pub fn make<W: World>(world: &W, dir: &W::Dir, spot: Spot) -> Result<Made> {
+pub fn make<W: World>(world: &W, dir: &W::Dir, spot: Spot, is_stale: Judge<W>) -> Result<Made> {
     let nonce = set_mark(world, dir, spot)?;
     let text = Owner::new(&world.process(), nonce).to_string();
     match world.symlink(&text, dir, spot.last()) {
         Ok(()) => Ok(Made::Fresh { nonce }),
         Err(Errno::EEXIST) => match read(world, dir, spot)? {
-            Some(held) if is_stale(world, dir, &held) => take_over(world, dir, spot, held, nonce, &text),
+            Some(held) if is_stale(world, dir, &held) => take_over(world, dir, spot, is_stale, held, nonce, &text),
             held => Ok(Made::Busy(held)),
         },
         Err(errno) => Err(spot.error(errno)),
@@ -150,7 +161,15 @@ fn fresh_nonce<W: World>(world: &W) -> u32 {
 }
 
 #[cold]
-fn take_over<W: World>(world: &W, dir: &W::Dir, spot: Spot, seen: Held, nonce: u32, text: &str) -> Result<Made> {
+fn take_over<W: World>(
+    world: &W,
+    dir: &W::Dir,
+    spot: Spot,
+    is_stale: Judge<W>,
+    seen: Held,
+    nonce: u32,
+    text: &str,
+) -> Result<Made> {
     let Some(_guard) = world.try_guard(dir) else {
         return Ok(Made::Busy(Some(seen)));
     };

@@ -28,7 +28,7 @@ pub fn lock<W: World>(world: &W, name: &Name, deadline: Deadline, inherit: Inher
 
 fn try_lock<W: World>(world: &W, name: &Name, inherit: Inherit) -> Result<Try<()>> {
     let dir = open_parent(world, name)?;
-    match link::make(world, &dir, Spot::of(name))? {
+    match link::make(world, &dir, Spot::of(name), link::is_stale)? {
         Made::Fresh { nonce } | Made::TookOver { nonce } => {
             if nonce != 0 {
                 world.park(dir, name.last(), nonce, inherit);

@@ -18,7 +18,8 @@ const GRACE: Duration = Duration::from_secs(1);
 /// A peer needs milliseconds; a plain link seen unchanged for so long is a dead peer's.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The short lock, held. Dropping it removes the link; if that fails the lock is stale as soon as the handle is closed.
+/// The short lock, held. Dropping it removes the link; if that fails it is stale as soon as the handle is closed
+/// ([`link::is_let_go`]).
 pub struct Short<'a, W: World> {
     world: &'a W,
     dir: &'a W::Dir,
@@ -52,7 +53,7 @@ pub fn lock<'a, W: World>(
         deadline,
         || {
             let critical = world.critical();
-            let took_over = match link::make(world, dir, spot)? {
+            let took_over = match link::make(world, dir, spot, link::is_let_go)? {
                 Made::Fresh { .. } => false,
                 Made::TookOver { .. } => true,
                 Made::Busy(held) => {
