@@ -103,6 +103,21 @@ rounds() { local i; sem_init s; for ((i = 0; i < $1; i++)); do round || return; 
   expect_output $'1\n1\n0\n0\n1\n0'
 }
 
+@test "mixed: the token that a peer's waiter has claimed is not taken from it" {
+  in_shell 'sem_init s 3'
+  start_peer waiter '
+    peer_at() { if [[ $1 == wait-alone ]]; then : >"$LATCHES/stopped"; until [[ -e $LATCHES/go ]]; do read -rt 0.005 <>"$LATCHES/.nap"; done; fi; }
+    peer_sem_wait s'
+  await stopped
+  in_shell 'answer sem_trywait s; answer sem_trywait s; answer sem_trywait s; answer sem_wait s 0.1; sem_peek s'
+  expect_output $'0\n0\n1\n1\n1'
+  latch go
+  end_of waiter
+  expect_status 0
+  in_shell 'sem_peek s; answer sem_trywait s; sem_post s; answer sem_wait s 5'
+  expect_output $'0\n1\n0'
+}
+
 @test "mixed: a peer as waiter stopped at each of its steps, ours beside it" {
   local step
   for step in wait-alone wait-locked counter-read wait-counted wait-opened; do
