@@ -20,7 +20,7 @@
 use std::ffi::OsStr;
 
 use super::Created;
-use super::hidden::{Hidden, exists, remove_tree, sweep};
+use super::hidden::{Hidden, exists, remove_tree, stands_at, sweep};
 use super::link::{Spot, is_owner_gone, set_mark};
 use super::mutex::{Unlocked, open_parent};
 use super::wait::{Try, Waited, wait_in_turn};
@@ -128,12 +128,9 @@ fn take_over<W: World>(
     write_owner(world, &dir, &text_of(world, nonce, program), name)?;
     let owner = OsStr::new(OWNER);
     world.rename(&dir, owner, &judged.dir, owner).map_err(|errno| Error::system(name.path(), errno))?;
-    // The rename has acquired it, unless an unlock that could not have the guard has taken the directory away. Not to
-    // know is no proof of that: an `owner` that names us while we live and think we failed would stay for ever.
-    let is_lost = match look(world, parent, name) {
-        Err(_) | Ok(Some(LockDir { says: Says::Secret, .. })) => false,
-        Ok(there) => there.and_then(|there| there.owner()).is_none_or(|owner| owner.nonce != nonce),
-    };
+    // By force and without the guard it may have been taken away meanwhile; then nothing was won. What cannot be found out
+    // has not happened: an error here would leave a lock that its living holder does not know of.
+    let is_lost = stands_at(world, parent, name.last(), &judged.dir) == Ok(false);
     Ok((!is_lost).then_some(nonce))
 }
 
@@ -154,11 +151,15 @@ pub fn unlock<W: World>(world: &W, name: &Name, force: bool) -> Result<Unlocked>
     if !(force || there.is_owned_by_script(world) || is_guarded && there.is_stale(world, &parent)) {
         return Err(Error::NotOwner { path: name.path().to_owned(), whose: there.describe() });
     }
+    if !force && !is_guarded && there.is_stale(world, &parent) {
+        // A taker may be just about to make it its own.
+        return Err(Error::system(name.path(), Errno::EWOULDBLOCK));
+    }
     there.check_content(world, name)?;
     let _critical = world.critical();
     let hidden = Hidden::withdraw_with(world, &parent, name, guard)?;
-    // Without the guard it may have become somebody else's since it was read.
-    if !(is_guarded || hidden.is(&there.dir) && read_owner(world, &there.dir).as_ref() == Ok(&there.says)) {
+    // Without the guard another subshell may have unlocked it, and somebody else locked, since it was read.
+    if !force && !is_guarded && hidden.is(&there.dir) == Ok(false) {
         hidden.put_back();
         return Ok(Unlocked::NotLocked);
     }

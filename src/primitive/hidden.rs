@@ -99,13 +99,8 @@ impl<'a, W: World> Hidden<'a, W> {
     }
 
     /// Is it the directory that was opened as `dir`?
-    pub fn is(&self, dir: &W::Dir) -> bool {
-        let inode = |stat: Stat| (stat.device, stat.inode);
-        match (self.world.stat_at(self.parent, &self.hidden), self.world.stat_dir(dir)) {
-            (Ok(hidden), Ok(opened)) => inode(hidden) == inode(opened),
-            // Then better keep it than take it apart.
-            _ => false,
-        }
+    pub fn is(&self, dir: &W::Dir) -> Sys<bool> {
+        stands_at(self.world, self.parent, &self.hidden, dir)
     }
 
     /// Gives the object its name back, if the name is still free.
@@ -163,6 +158,16 @@ pub fn exists<W: World>(world: &W, parent: &W::Dir, object: &Name) -> Result<boo
         Ok(_) => Ok(true),
         Err(Errno::ENOENT) => Ok(false),
         Err(errno) => Err(Error::system(object.path(), errno)),
+    }
+}
+
+/// Is it the opened directory that has this name?
+pub fn stands_at<W: World>(world: &W, parent: &W::Dir, name: &OsStr, dir: &W::Dir) -> Sys<bool> {
+    let inode = |stat: Stat| (stat.device, stat.inode);
+    match world.stat_at(parent, name) {
+        Ok(named) => Ok(inode(named) == inode(world.stat_dir(dir)?)),
+        Err(Errno::ENOENT) => Ok(false),
+        Err(errno) => Err(errno),
     }
 }
 

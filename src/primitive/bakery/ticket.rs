@@ -62,13 +62,14 @@ impl<'a, W: World> Ticket<'a, W> {
 
     /// The name and the NONCE of the ticket that is now inside.
     pub fn enter(mut self) -> Result<(OsString, u32)> {
-        record::write_served(self.world, &self.file).map_err(|errno| self.error(errno))?;
         match self.world.stat_at(self.dir, &self.file_name) {
             Ok(_) => {}
             // With it went our place: others have not seen us.
             Err(Errno::ENOENT) => return Err(Error::damaged(self.name.path(), "our ticket was removed")),
             Err(errno) => return Err(self.error(errno)),
         }
+        // From here on the script may end the turn.
+        record::write_served(self.world, &self.file).map_err(|errno| self.error(errno))?;
         self.is_entered = true;
         Ok((std::mem::take(&mut self.file_name), self.nonce))
     }
