@@ -1,5 +1,6 @@
-//! The bakery in all schedules.
+//! Lamport's bakery in all schedules: exclusion, progress, first come first served; with crashes and torn reads.
 
+use std::path::Path;
 use std::time::Duration;
 
 use interlock::base::{Deadline, Error, Name, Time};
@@ -8,30 +9,41 @@ use interlock::primitive::mutex::Unlocked;
 use interlock::primitive::wait::Waited;
 use interlock::sys::World;
 
-use crate::explore::{Scene, Search, is_deep};
-use crate::world::{Deviation, START, Sim, Who};
+use crate::explore::{Scene, Search, everything_changes, is_deep};
+use crate::world::{Deviation, Kernel, Node, START, Sim, State, Who};
 
 fn name() -> Name {
     Name::of_directory(b"/b").unwrap()
 }
 
+/// Directories and files come and go, too.
 fn search(name: &str) -> Search {
     Search::all(name).options(|options| options.files_stay = false)
 }
 
-/// Waits again after each signal, as a trap without a jump does.
-fn lock(sim: &Sim) {
-    loop {
-        match bakery::lock(sim, &name(), Deadline::Never) {
-            Ok(Waited::Done(())) => return,
-            Ok(Waited::Interrupted) => sim.take_signal(),
-            other => panic!("lock: {other:?}"),
-        }
+fn lock_until(sim: &Sim, deadline: Deadline) -> bool {
+    match bakery::lock(sim, &name(), deadline) {
+        Ok(Waited::Done(())) => true,
+        Ok(Waited::TimedOut) => false,
+        other => panic!("lock: {other:?}"),
     }
+}
+
+/// No wait that has an end takes so long.
+fn lock(sim: &Sim) {
+    assert!(lock_until(sim, seconds(sim, 5)), "not served");
+}
+
+fn try_lock(sim: &Sim) -> bool {
+    lock_until(sim, Deadline::At(sim.now()))
 }
 
 fn unlock(sim: &Sim) {
     assert_eq!(bakery::unlock(sim, &name(), false), Ok(Unlocked::Removed));
+}
+
+fn seconds(sim: &Sim, seconds: u64) -> Deadline {
+    Deadline::At(sim.now().after(Duration::from_secs(seconds)))
 }
 
 fn lock_and_unlock(sim: &Sim) {
@@ -41,80 +53,206 @@ fn lock_and_unlock(sim: &Sim) {
     sim.add("served", 1);
 }
 
-fn open_shop(scene: &mut Scene) {
+/// The shop is open, so that its making is not searched again and again.
+fn open(scene: &mut Scene) {
     scene.before(|sim| {
-        let root = sim.open_dir("/".as_ref()).unwrap();
+        let root = sim.open_dir(Path::new("/")).unwrap();
         sim.make_dir(&root, "b".as_ref()).unwrap();
     });
+    scene.always(first_come_first_served);
 }
 
-fn only_the_shop_is_left(sim: &Sim) {
+fn nobody_is_left(sim: &Sim) {
     let kernel = sim.machine().kernel();
-    assert_eq!(kernel.files.tree().len(), 1, "left behind: {:?}", kernel.files.tree());
+    let left = kernel.files.tree();
+    assert!(left.iter().all(|(path, _)| path == "/b"), "left behind: {left:?}");
+    assert!(kernel.opens.is_empty(), "descriptors left: {:?}", kernel.opens);
 }
 
-/// *always* one is inside; *eventually* all are served, without the re-check, and no ticket is left.
+fn is_recovered(sim: &Sim) {
+    assert!(try_lock(sim), "not recovered");
+    unlock(sim);
+    nobody_is_left(sim);
+}
+
+/// *always*: who has left the doorway before another came to it enters first, if it lives and does not give up.
+fn first_come_first_served(kernel: &Kernel) {
+    let Ok(shop) = kernel.files.resolve(Path::new("/b")) else { return };
+    let tickets = kernel.files.names(shop).unwrap();
+    let mut facts = kernel.facts.borrow_mut();
+    for (name, &ticket) in tickets {
+        let Node::File(record) = &kernel.files.entry(ticket).node else { continue };
+        let is_entering = record.first() == Some(&b'1');
+        let has_number =
+            record.get(2..22).is_some_and(|digits| digits.iter().any(|digit| (b'1'..=b'9').contains(digit)));
+        let is_served = record.get(23) == Some(&b'1');
+        if is_entering && facts.insert(("began", ticket, 0)) {
+            let done: Vec<_> = facts.iter().filter(|fact| fact.0 == "done").map(|fact| fact.1).collect();
+            facts.extend(done.into_iter().map(|earlier| ("before", earlier, ticket)));
+        }
+        if !is_entering && has_number {
+            facts.insert(("done", ticket, 0));
+        }
+        if is_served && facts.insert(("served", ticket, 0)) {
+            for (waiting, &other) in tickets {
+                let was_before = facts.contains(&("before", other, ticket)) && !facts.contains(&("served", other, 0));
+                assert!(!was_before || is_dead(kernel, waiting), "{name:?} was served before {waiting:?}");
+            }
+        }
+    }
+}
+
+fn is_dead(kernel: &Kernel, ticket: &std::ffi::OsStr) -> bool {
+    let holder = ticket.to_str().and_then(|name| name.split(',').nth(2)).and_then(|pid| pid.parse().ok());
+    !kernel.processes.iter().any(|one| Some(one.identity.pid) == holder && one.state != State::Dead)
+}
+
+/// *always* one is inside; *eventually* all are served, without the re-check, and nobody's file is left.
 fn race(scene: &mut Scene, processes: usize) {
-    open_shop(scene);
+    open(scene);
     (0..processes).for_each(|_| drop(scene.script(lock_and_unlock)));
     scene.at_rest(move |sim| {
         assert_eq!(sim.now(), Time(START), "a wake-up was lost and the re-check had to help");
         assert_eq!(sim.add("served", 0), processes as i64);
-        only_the_shop_is_left(sim);
+        nobody_is_left(sim);
     });
 }
 
 #[test]
-fn two_processes() {
-    search("bakery, 2 processes")
-        .preemptions(if is_deep() { u32::MAX } else { 4 })
-        .holds(|scene| race(scene, 2))
-        .saw("awake : Event");
+fn two_customers() {
+    search("bakery, 2 customers").holds(|scene| race(scene, 2)).saw("awake : Event");
 }
 
 #[test]
-fn three_processes() {
-    search("bakery, 3 processes").preemptions(if is_deep() { 3 } else { 1 }).holds(|scene| race(scene, 3));
-    let many = if is_deep() { 100_000 } else { 2_000 };
-    search("bakery, 4 processes, random").random(many).holds(|scene| race(scene, 4));
-    search("bakery, 4 processes, PCT").pct(many).holds(|scene| race(scene, 4));
+fn three_customers() {
+    search("bakery, 3 customers")
+        .preemptions(if is_deep() { 4 } else { 2 })
+        .holds(|scene| race(scene, 3))
+        .saw("awake : Event");
 }
 
-/// The killed one stands in nobody's way, wherever it was.
-fn race_with_kills(scene: &mut Scene, processes: usize, victims: &[Who]) {
-    open_shop(scene);
-    (0..processes).for_each(|_| drop(scene.script(lock_and_unlock)));
+/// While a number is being written it reads as any value.
+#[test]
+fn torn_numbers() {
+    for torn in [0, 1, 1_000_000] {
+        let torn_search = || search("bakery, torn numbers").options(|options| options.torn_number = Some(torn));
+        torn_search().preemptions(if is_deep() { u32::MAX } else { 3 }).holds(|scene| race(scene, 2));
+        torn_search().preemptions(if is_deep() { 3 } else { 1 }).holds(|scene| race(scene, 3));
+    }
+}
+
+/// Where marks cannot be seen by all.
+#[test]
+fn without_marks() {
+    search("bakery, 2 customers, no marks")
+        .options(|options| options.can_mark = false)
+        .preemptions(if is_deep() { u32::MAX } else { 3 })
+        .holds(|scene| race(scene, 2));
+}
+
+#[test]
+fn without_events() {
+    search("bakery, 2 customers, no events")
+        .options(|options| options.has_events = false)
+        .preemptions(if is_deep() { u32::MAX } else { 3 })
+        .holds(|scene| {
+            open(scene);
+            scene.script(lock_and_unlock);
+            scene.script(lock_and_unlock);
+            scene.at_rest(|sim| {
+                assert_eq!(sim.add("served", 0), 2);
+                nobody_is_left(sim);
+            });
+        })
+        .saw("awake : Recheck");
+}
+
+/// Who comes first opens the shop.
+#[test]
+fn two_first_customers() {
+    search("bakery, 2 first customers")
+        .options(everything_changes)
+        .preemptions(3)
+        .holds(|scene| {
+            scene.script(lock_and_unlock);
+            scene.script(lock_and_unlock);
+            scene.at_rest(|sim| {
+                assert_eq!(sim.add("served", 0), 2);
+                nobody_is_left(sim);
+            });
+        })
+        .saw("make_dir b: EEXIST");
+}
+
+/// Of two that try once at the same time one enters.
+#[test]
+fn two_try_once() {
+    search("bakery, 2 try once").preemptions(if is_deep() { u32::MAX } else { 3 }).holds(|scene| {
+        open(scene);
+        for _ in 0..2 {
+            scene.script(|sim| {
+                if try_lock(sim) {
+                    sim.add("entered", 1);
+                    sim.critical_section();
+                    unlock(sim);
+                }
+            });
+        }
+        scene.at_rest(|sim| {
+            assert!(sim.add("entered", 0) > 0, "both gave up");
+            nobody_is_left(sim);
+        });
+    });
+}
+
+// Crashes.
+
+fn race_with_kills(scene: &mut Scene, customers: usize, victims: &[Who]) {
+    open(scene);
+    (0..customers).for_each(|_| drop(scene.script(lock_and_unlock)));
     victims.iter().for_each(|&victim| scene.kill(victim));
     let dead = victims.len();
     scene.at_rest(move |sim| {
-        assert!(sim.add("served", 0) >= (processes - dead) as i64);
+        assert!(sim.add("served", 0) >= (customers - dead) as i64);
         assert!(sim.now() <= Time(START).after(Duration::from_secs(dead as u64)), "slow to recover");
-        lock(sim);
-        unlock(sim);
+        is_recovered(sim);
     });
 }
 
 #[test]
 fn one_of_two_is_killed() {
-    search("bakery, 2 processes, 1 killed")
-        .preemptions(if is_deep() { 3 } else { 1 })
+    search("bakery, 2 customers, 1 killed")
+        .preemptions(if is_deep() { u32::MAX } else { 2 })
+        .holds(|scene| race_with_kills(scene, 2, &[1]))
+        .saw("awake : Event");
+}
+
+#[test]
+fn of_three_some_are_killed() {
+    search("bakery, 3 customers, 1 killed")
+        .preemptions(if is_deep() { 2 } else { 0 })
+        .holds(|scene| race_with_kills(scene, 3, &[1]));
+    if is_deep() {
+        search("bakery, 3 customers, 2 killed").preemptions(1).holds(|scene| race_with_kills(scene, 3, &[1, 2]));
+    }
+}
+
+/// A dead customer's half-written number is no number.
+#[test]
+fn one_is_killed_while_writing() {
+    search("bakery, torn numbers, 1 of 2 killed")
+        .options(|options| options.torn_number = Some(1))
+        .preemptions(if is_deep() { u32::MAX } else { 1 })
         .holds(|scene| race_with_kills(scene, 2, &[1]));
 }
 
-#[test]
-fn two_of_three_are_killed() {
-    let search = search("bakery, 3 processes, 2 killed");
-    let search = if is_deep() { search.preemptions(0) } else { search.random(5_000) };
-    search.holds(|scene| race_with_kills(scene, 3, &[1, 2]));
-}
+// Faults.
 
-/// No false success, and later calls work, whatever goes wrong once.
 #[test]
 fn every_call_fails_once() {
     let scene = |scene: &mut Scene| {
-        open_shop(scene);
+        open(scene);
         scene.script(|sim| {
-            sim.pause("begin");
             match bakery::lock(sim, &name(), Deadline::Never) {
                 Ok(Waited::Done(())) => {}
                 Err(Error::System { .. }) => lock(sim),
@@ -128,123 +266,157 @@ fn every_call_fails_once() {
             }
         });
         scene.script(lock_and_unlock);
-        scene.at_rest(|sim| {
-            lock(sim);
-            unlock(sim);
-        });
+        scene.at_rest(is_recovered);
     };
-    search("bakery, 1 fault").preemptions(if is_deep() { 1 } else { 0 }).faults(1, scene);
+    search("bakery, 1 fault").preemptions(if is_deep() { 2 } else { 0 }).faults(1, scene);
 }
 
-/// At the deadline the turn is ours, or no ticket is left.
+// Deadlines and signals.
+
 #[test]
 fn a_deadline_comes() {
-    search("bakery, deadline").preemptions(if is_deep() { 4 } else { 2 }).holds(|scene| {
-        open_shop(scene);
-        scene.script(|sim| {
-            lock(sim);
-            sim.enter();
-            sim.nap();
-            sim.nap();
-            sim.leave();
-            unlock(sim);
-        });
-        scene.script(|sim| {
-            let deadline = Deadline::At(sim.now().after(Duration::from_secs(1)));
-            match bakery::lock(sim, &name(), deadline) {
-                Ok(Waited::Done(())) => {
+    search("bakery, deadline")
+        .preemptions(if is_deep() { u32::MAX } else { 2 })
+        .holds(|scene| {
+            open(scene);
+            scene.script(|sim| {
+                lock(sim);
+                sim.enter();
+                sim.nap();
+                sim.leave();
+                unlock(sim);
+            });
+            scene.script(|sim| {
+                if lock_until(sim, seconds(sim, 1)) {
                     sim.critical_section();
                     unlock(sim);
                 }
-                Ok(Waited::TimedOut) => {}
-                other => panic!("lock: {other:?}"),
-            }
-        });
-        scene.at_rest(only_the_shop_is_left);
-    });
+            });
+            scene.slow(1);
+            scene.at_rest(nobody_is_left);
+        })
+        .saw("awake : Deadline");
 }
 
-// The schedules that broke earlier drafts.
-
-/// Entering new, number old, in one torn read; or a reader that copies the number before it looks whether somebody is
-/// entering: two inside.
-#[test]
-fn one_record_and_number_first() {
-    search("bakery, number before flag")
-        .preemptions(3)
-        .options(|options| options.deviation = Some(Deviation::NumberBeforeFlag))
-        .is_caught("two are inside", |scene| race(scene, 2));
-}
-
-/// The article's own example of why the flag is needed.
-#[test]
-fn no_entering() {
-    search("bakery, no-entering")
-        .preemptions(3)
-        .options(|options| options.deviation = Some(Deviation::NoEntering))
-        .is_caught("two are inside", |scene| race(scene, 2));
-}
-
-/// The first is interrupted while waiting, returns from there and lives on.
+/// A trap's `return` or Ctrl-C: the call does not go on, and its process lives.
 fn jump_scene(scene: &mut Scene) {
-    open_shop(scene);
+    open(scene);
     scene.script(lock_and_unlock);
-    let jumper = scene.script(|sim| {
-        match bakery::lock(sim, &name(), Deadline::Never) {
-            Ok(Waited::Done(())) => {
-                sim.critical_section();
-                unlock(sim);
-            }
-            // A trap's `return`: it is not called again.
-            Ok(Waited::Interrupted) => sim.take_signal(),
-            other => panic!("lock: {other:?}"),
+    let jumper = scene.script(|sim| match bakery::lock(sim, &name(), Deadline::Never) {
+        Ok(Waited::Done(())) => {
+            sim.critical_section();
+            unlock(sim);
         }
-        (0..30).for_each(|_| sim.nap());
-    });
-    scene.script(|sim| {
-        lock_and_unlock(sim);
-        assert!(sim.now() <= Time(START).after(Duration::from_secs(2)), "waited for one that is not there any more");
+        Ok(Waited::Interrupted) => {
+            sim.take_signal();
+            (0..8).for_each(|_| sim.nap());
+        }
+        other => panic!("lock: {other:?}"),
     });
     scene.signal(jumper);
+    scene.script(lock_and_unlock);
+    scene.at_rest(|sim| assert_eq!(sim.add("served", 0), 2));
 }
 
-/// A trap's `return` or Ctrl-C leaves the ticket of a living process: everybody behind waits for ever.
+/// The ticket of a living process that has left: everybody behind waits for ever.
 #[test]
 fn jump_with_ticket() {
-    let few = if is_deep() { 2 } else { 0 };
-    search("bakery, jump-with-ticket").preemptions(few).holds(jump_scene);
-    search("bakery, jump-with-ticket, left behind")
-        .preemptions(0)
+    search("bakery, jump-with-ticket")
+        .preemptions(if is_deep() { 2 } else { 0 })
+        .holds(jump_scene)
+        .saw("awake : Interrupted");
+    search("bakery, jump-with-ticket, ticket kept")
+        .preemptions(1)
         .options(|options| options.deviation = Some(Deviation::LeftAtSignal))
-        .is_caught("waited for one", jump_scene);
+        .is_caught("not served", jump_scene);
 }
 
-/// A trap that runs while waiting calls `bakery_lock` on the same directory.
+/// A trap calls `bakery_lock` on the same directory.
 fn nested_scene(scene: &mut Scene) {
-    open_shop(scene);
+    open(scene);
     scene.script(lock_and_unlock);
-    let trapped = scene.script(|sim| {
-        loop {
-            match bakery::lock(sim, &name(), Deadline::Never) {
-                Ok(Waited::Done(())) => break,
-                Ok(Waited::Interrupted) => {
-                    sim.take_signal();
-                    lock_and_unlock(sim);
-                }
-                other => panic!("lock: {other:?}"),
-            }
+    let waiter = scene.script(|sim| {
+        while bakery::lock(sim, &name(), Deadline::Never) == Ok(Waited::Interrupted) {
+            sim.take_signal();
+            lock_and_unlock(sim);
         }
         sim.critical_section();
         unlock(sim);
     });
-    scene.signal(trapped);
+    scene.signal(waiter);
+    scene.at_rest(nobody_is_left);
 }
 
 #[test]
 fn nested() {
-    search("bakery, nested").preemptions(if is_deep() { 3 } else { 1 }).holds(nested_scene);
-    search("bakery, nested, left behind")
-        .preemptions(2)
+    search("bakery, nested").preemptions(if is_deep() { 4 } else { 2 }).holds(nested_scene).saw("awake : Interrupted");
+    search("bakery, nested, ticket kept")
+        .preemptions(1)
         .options(|options| options.deviation = Some(Deviation::LeftAtSignal))
-        .is_caught("no progress", nested_scene);
+        .is_caught("not served", nested_scene);
+}
+
+// Subshells.
+
+/// The parent locks, its subshell and itself unlock, somebody else waits.
+#[test]
+fn double_unlock() {
+    search("bakery, double-unlock").preemptions(if is_deep() { 4 } else { 2 }).holds(|scene| {
+        open(scene);
+        let unlock_once = |sim: &Sim| match bakery::unlock(sim, &name(), false) {
+            Ok(Unlocked::Removed) => drop(sim.add("removed", 1)),
+            Ok(Unlocked::NotLocked) | Err(Error::NotOwner { .. }) => {}
+            other => panic!("unlock: {other:?}"),
+        };
+        let parent = scene.script(move |sim| {
+            lock(sim);
+            sim.fork(2);
+            unlock_once(sim);
+        });
+        scene.subshell(parent, unlock_once);
+        scene.script(lock_and_unlock);
+        scene.at_rest(|sim| {
+            assert_eq!(sim.add("removed", 0), 1);
+            assert_eq!(sim.add("served", 0), 1);
+            nobody_is_left(sim);
+        });
+    });
+}
+
+/// A subshell enters and dies there; the script unlocks, while another is on its way in.
+#[test]
+fn a_dead_subshell_was_inside() {
+    search("bakery, dead subshell").preemptions(if is_deep() { 4 } else { 2 }).holds(|scene| {
+        open(scene);
+        let parent = scene.script(|sim| {
+            sim.fork(2);
+            match bakery::unlock(sim, &name(), false) {
+                Ok(_) | Err(Error::NotOwner { .. }) => {}
+                other => panic!("unlock: {other:?}"),
+            }
+        });
+        scene.subshell(parent, lock);
+        scene.script(lock_and_unlock);
+        scene.at_rest(is_recovered);
+    });
+}
+
+// What the algorithm rests on, taken away.
+
+fn is_caught(name: &str, deviation: Deviation) {
+    search(name)
+        .options(|options| options.deviation = Some(deviation))
+        .is_caught("two are inside", |scene| race(scene, 2));
+}
+
+/// The article's own example: two compute the same number, and the one with priority is interrupted before writing it.
+#[test]
+fn no_entering() {
+    is_caught("bakery, no-entering", Deviation::NoEntering);
+}
+
+/// A reader that has copied the number before it looks at the flag, as one torn read of both can.
+#[test]
+fn one_record_and_number_first() {
+    is_caught("bakery, one-record, number-first", Deviation::NumberBeforeFlag);
 }

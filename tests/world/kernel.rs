@@ -1,5 +1,6 @@
 //! The kernel of the simulated world: processes, open files with their marks and flocks, watches, time.
 
+use std::cell::RefCell;
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -60,6 +61,10 @@ pub struct Options {
     pub directories_stay: bool,
     /// The same for files.
     pub files_stay: bool,
+    /// The file system can rename without replacing.
+    pub can_rename_exclusively: bool,
+    /// A ticket's number reads as this while it is being written.
+    pub torn_number: Option<u64>,
     /// After so much simulated time nothing is expected to happen any more.
     pub horizon: u64,
 }
@@ -73,6 +78,8 @@ impl Default for Options {
             can_mark: true,
             directories_stay: true,
             files_stay: true,
+            can_rename_exclusively: true,
+            torn_number: None,
             horizon: 120_000_000_000,
         }
     }
@@ -188,6 +195,8 @@ pub struct Kernel {
     pub now: u64,
     /// What the test itself keeps count of.
     pub board: BTreeMap<&'static str, i64>,
+    /// What a check of every step has to remember.
+    pub facts: RefCell<BTreeSet<(&'static str, Inode, Inode)>>,
     pub fault: Option<Fault>,
     pub has_faulted: bool,
     /// Where processes were killed: who, after how many steps.
@@ -204,6 +213,7 @@ impl Kernel {
             processes: Vec::new(),
             now: START,
             board: BTreeMap::new(),
+            facts: RefCell::default(),
             fault: None,
             has_faulted: false,
             crashes: Vec::new(),
@@ -452,6 +462,7 @@ impl Kernel {
     pub fn fingerprint(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         (&self.files, &self.opens, &self.flocks, self.now, &self.board, self.has_faulted).hash(&mut hasher);
+        self.facts.borrow().hash(&mut hasher);
         for process in &self.processes {
             let Process { state, parked, watchers, has_signal, history, is_inside, read, removed_unread, .. } = process;
             (state, parked, watchers, has_signal, history, is_inside, read, removed_unread).hash(&mut hasher);

@@ -301,6 +301,41 @@ impl Sim {
             Ok(())
         })
     }
+
+    fn write_pages(&self, file: &SimFile, offset: u64, bytes: &[u8]) -> Sys<usize> {
+        let deviation = self.machine.kernel().options.deviation;
+        let is_hidden_flag = |piece: &[u8]| deviation == Some(Deviation::NoEntering) && offset == 0 && piece == b"1 ";
+        let mut written = 0;
+        loop {
+            let at = offset + written as u64;
+            let in_page = (PAGE - at % PAGE) as usize;
+            let piece = &bytes[written..bytes.len().min(written + in_page)];
+            let detail = format_args!("{} at {at}", Text(piece.to_vec()));
+            let troubles = troubles![ENOSPC, EIO, EDQUOT; Short];
+            let step = self.step("write_at", OsStr::new(""), detail, troubles, |k, is_short| {
+                let length = if is_short { piece.len() / 2 } else { piece.len() };
+                let (inode, now) = (k.opens[&file.handle].inode, k.now);
+                let content = k.files.bytes_mut(inode);
+                if length > 0 {
+                    let piece = if is_hidden_flag(piece) { b"0 " } else { piece };
+                    let end = at as usize + length;
+                    content.resize(content.len().max(end), 0);
+                    content[at as usize..end].copy_from_slice(&piece[..length]);
+                }
+                k.files.entry_mut(inode).modified = now;
+                k.changed(inode, false);
+                Ok(length)
+            });
+            match step {
+                Ok(length) => written += length,
+                Err(_) if written > 0 => return Ok(written),
+                Err(errno) => return Err(errno),
+            }
+            if written == bytes.len() || step.is_ok_and(|length| length < piece.len()) {
+                return Ok(written);
+            }
+        }
+    }
 }
 
 /// An open directory; closed when dropped.
@@ -503,6 +538,9 @@ impl World for Sim {
     }
 
     fn rename_exclusive(&self, from: &SimDir, old: &OsStr, to: &SimDir, new: &OsStr) -> Sys<()> {
+        if !self.machine.kernel().options.can_rename_exclusively {
+            return self.step("rename_exclusive", new, format_args!(""), &[], |_, _| Err(Errno::EINVAL));
+        }
         let is_exclusive = self.machine.kernel().options.deviation != Some(Deviation::PlainRename);
         self.move_name((from, old), (to, new), is_exclusive)
     }
@@ -569,38 +607,11 @@ impl World for Sim {
     }
 
     fn write_at(&self, file: &SimFile, offset: u64, bytes: &[u8]) -> Sys<usize> {
-        let deviation = self.machine.kernel().options.deviation;
-        let is_hidden_flag = |piece: &[u8]| deviation == Some(Deviation::NoEntering) && offset == 0 && piece == b"1 ";
-        let mut written = 0;
-        loop {
-            let at = offset + written as u64;
-            let in_page = (PAGE - at % PAGE) as usize;
-            let piece = &bytes[written..bytes.len().min(written + in_page)];
-            let detail = format_args!("{} at {at}", Text(piece.to_vec()));
-            let troubles = troubles![ENOSPC, EIO, EDQUOT; Short];
-            let step = self.step("write_at", OsStr::new(""), detail, troubles, |k, is_short| {
-                let length = if is_short { piece.len() / 2 } else { piece.len() };
-                let (inode, now) = (k.opens[&file.handle].inode, k.now);
-                let content = k.files.bytes_mut(inode);
-                if length > 0 {
-                    let piece = if is_hidden_flag(piece) { b"0 " } else { piece };
-                    let end = at as usize + length;
-                    content.resize(content.len().max(end), 0);
-                    content[at as usize..end].copy_from_slice(&piece[..length]);
-                }
-                k.files.entry_mut(inode).modified = now;
-                k.changed(inode, false);
-                Ok(length)
-            });
-            match step {
-                Ok(length) => written += length,
-                Err(_) if written > 0 => return Ok(written),
-                Err(errno) => return Err(errno),
-            }
-            if written == bytes.len() || step.is_ok_and(|length| length < piece.len()) {
-                return Ok(written);
-            }
+        let torn = self.machine.kernel().options.torn_number;
+        if let Some(torn) = torn.filter(|_| bytes.len() > 20 && bytes[..20].iter().all(u8::is_ascii_digit)) {
+            self.write_pages(file, offset, format!("{torn:020}").as_bytes())?;
         }
+        self.write_pages(file, offset, bytes)
     }
 
     fn truncate(&self, file: &SimFile, length: u64) -> Sys<()> {
