@@ -121,16 +121,17 @@ rounds() { local i; sem_init s; for ((i = 0; i < $1; i++)); do round || return; 
 @test "mixed: a peer as waiter stopped at each of its steps, ours beside it" {
   local step
   for step in wait-alone wait-locked counter-read wait-counted wait-opened; do
-    rm -rf s "$LATCHES"/{stopped,go}
+    rm -rf s "$LATCHES"/{stopped,go,over}
     in_shell 'sem_init s 3'
     start_peer waiter '
       peer_at() { if [[ $1 == "$step" ]]; then : >"$LATCHES/stopped"; until [[ -e $LATCHES/go ]]; do read -rt 0.005 <>"$LATCHES/.nap"; done; fi; }
       step=$1; peer_sem_wait s' "$step"
     await stopped
-    start_shell ours 'for i in 1 2; do ( sem_wait s 60; printf "x\n" >>passed ) & done; wait; answer sem_trywait s; sem_peek s'
+    start_shell ours 'for i in 1 2; do ( sem_wait s 60; printf "x\n" >>passed ) & done; wait; await over; answer sem_trywait s; sem_peek s'
     latch go
     end_of waiter
     expect_status 0
+    latch over
     end_of ours
     [[ $output == $'1\n0' && $(wc -l <passed) -eq 2 ]] || fail "$step:" "$output" || return
     rm passed
