@@ -31,10 +31,33 @@ function pair_row(what, who, limit, rest,   place, calls, bound) {
 	row(what, bound["tmpfs"], median("pair", who, "tmpfs"), bound["disk"], median("pair", who, "disk"), others("pair", rest))
 }
 
-function wait_row(who, number, what, rest,   figure) {
-	figure = "wait_" number
-	row(what ", " number " waiting", median(figure, "pipe", "tmpfs"), median(figure, who, "tmpfs"),
-		median(figure, "pipe", "disk"), median(figure, who, "disk"), others(figure, rest))
+# NAMES: the others, each with all numbers it has.
+function wait_row(what, who, names,   i, n, name, rest, values) {
+	n = split(names, name, " ")
+	for (i = 1; i <= n; i++) {
+		values = waits(name[i], "tmpfs")
+		if (values != "–") rest = rest (rest ? " · " : "") label(name[i]) " " values
+	}
+	printf "| %s | %s | %s | %s | %s | %s | %s | %s |\n", what, waits("pipe", "tmpfs"), waits(who, "tmpfs"), wait_ratios(who, "tmpfs"),
+		waits("pipe", "disk"), waits(who, "disk"), wait_ratios(who, "disk"), rest
+}
+
+function waits(who, place,   i, text, ns) {
+	for (i = 1; i <= numbers; i++) {
+		ns = median("wait_" waiting[i], who, place)
+		if (ns != "") text = text (text ? " / " : "") time(ns)
+	}
+	return text == "" ? "–" : text
+}
+
+function wait_ratios(who, place,   i, text) {
+	for (i = 1; i <= numbers; i++)
+		text = text (text ? " / " : "") ratio(median("wait_" waiting[i], who, place), median("wait_" waiting[i], "pipe", place))
+	return text
+}
+
+function three(place) {
+	return time(median("pair", "wmutex", place)) " · " time(median("pair", "dirlock", place)) " · " time(median("pair", "bakery", place))
 }
 
 function two(a, b) {
@@ -93,17 +116,13 @@ END {
 	print "|---|---|---|---|---|---|---|---|"
 	pair_row("`mutex_lock` + `mutex_unlock` ¹", "mutex", "limit_mutex",
 		"zsystem ln_rm filelock flock lckdo dotlockfile lockfile peer redis sem")
-	pair_row("`wmutex_lock` + `wmutex_unlock`", "wmutex", "none", "")
-	pair_row("`dirlock_lock` + `dirlock_unlock`", "dirlock", "none", "")
-	pair_row("`bakery_lock` + `bakery_unlock`", "bakery", "none", "")
+	printf "| the same of `wmutex` · `dirlock` · `bakery` | | %s | | | %s | | |\n", three("tmpfs"), three("disk")
 	pair_row("`sem_wait` + `sem_post` ¹", "semaphore", "limit_semaphore", "peer_semaphore")
-	n = split("2 8 64 200", waiting, " ")
-	for (i = 1; i <= n; i++)
-		wait_row("mutex", waiting[i], "Mutex changes hands ²", i == 1 \
-			? "zsystem flock lckdo redis filelock sem peer dotlockfile lockfile" : "zsystem flock redis peer")
-	for (i = 1; i <= n; i++)
-		wait_row("semaphore", waiting[i], "Token changes hands ²", i == 1 ? "peer_semaphore" : "")
-	printf "| Switches per hand-over, mutex, 2 · 200 waiting | | %s · %s | | | %s · %s | | pipe %s · %s |\n",
+	numbers = split("2 8 64 200", waiting, " ")
+	wait_row("Mutex changes hands, 2 / 8 / 64 / 200 waiting ²", "mutex",
+		"zsystem flock redis peer lckdo filelock sem dotlockfile lockfile")
+	wait_row("Token changes hands, 2 / 8 / 64 / 200 waiting ²", "semaphore", "peer_semaphore")
+	printf "| Sleeps of all contenders for a hand-over, 2 · 200 waiting | | %s · %s | | | %s · %s | | pipe %s · %s |\n",
 		median("naps_2", "mutex", "tmpfs"), median("naps_200", "mutex", "tmpfs"), median("naps_2", "mutex", "disk"),
 		median("naps_200", "mutex", "disk"), median("naps_2", "pipe", "tmpfs"), median("naps_200", "pipe", "tmpfs")
 	printf "| 8 contenders without a pause: median, longest wait | | %s, %s | | | | | %s |\n", time(median("fair", "mutex", "tmpfs")),
@@ -127,7 +146,7 @@ END {
 	print "Medians; ratio: Interlock to its limit."
 	print "¹ Limit: the system calls that the protocol needs, in a C loop, and two `:` in bash."
 	print "² From just before the release in one shell to just after the wait in another. Limit: a byte through a pipe to shells"
-	print "blocked in `read`, as many as wait."
+	print "blocked in `read`, as many as wait. Peers with fewer numbers: for 2 waiting."
 	print "³ Limit: `bash -c :`."
 	print "⁴ put / get one · through: put and got by two processes at once · put / get in batches, for each item. Limit: as ¹, with"
 	print "one `:` given the same words."
