@@ -18,11 +18,17 @@ load helper
 
 @test "run: the status is the command's" {
   in_shell '
-    work() { return 7; }
-    answer mutex_run m work
     answer mutex_run m false
     answer mutex_run m "$BASH" -c "exit 42"'
-  expect_output $'7\n1\n42'
+  expect_output $'1\n42'
+  expect_files
+}
+
+@test "run: the status is the function's" {
+  # Under set -e a function that fails ends the script where it does.
+  once_is_enough
+  in_shell 'work() { return 7; }; answer mutex_run m work'
+  expect_output 7
   expect_files
 }
 
