@@ -5,12 +5,12 @@
 //!
 //! - *lock*: under the guard, set the mark, prepare a hidden directory with `owner` inside, publish it under the lock's
 //!   name, which must not exist (never a plain rename: that replaces a plain script's empty directory).
-//! - *take over*: under the guard, the same `owner` and still stale: prepare a new `owner` in a hidden directory, rename it
-//!   into the descriptor of the directory that was judged.
+//! - *take over*: under the guard, the same `owner` and still stale: prepare a new `owner` in a hidden directory, rename
+//!   it into the descriptor of the directory that was judged.
 //! - *unlock*: under the guard, read `owner` again, rename the directory to its hidden name, then take it apart.
 //!
 //! Without the guard (another program keeps it for a second) locking is the same under another hidden name, there is no
-//! takeover, and unlocking gives back what it finds it took from somebody else.
+//! takeover, and unlocking leaves a stale lock alone and gives back what it finds it took from somebody else.
 //!
 //! Invariant: our directory is never visible without its `owner`, coming or going.
 //! After a crash: a stale lock or hidden remains, see [`super::hidden`]. Where the file system cannot rename without
@@ -128,8 +128,8 @@ fn take_over<W: World>(
     write_owner(world, &dir, &text_of(world, nonce, program), name)?;
     let owner = OsStr::new(OWNER);
     world.rename(&dir, owner, &judged.dir, owner).map_err(|errno| Error::system(name.path(), errno))?;
-    // By force and without the guard it may have been taken away meanwhile; then nothing was won. What cannot be found out
-    // has not happened: an error here would leave a lock that its living holder does not know of.
+    // By force and without the guard it may have been taken away meanwhile; then nothing was won. What cannot be found
+    // out has not happened: an error here would leave a lock that its living holder does not know of.
     let is_lost = stands_at(world, parent, name.last(), &judged.dir) == Ok(false);
     Ok((!is_lost).then_some(nonce))
 }

@@ -27,6 +27,45 @@ needs_root=yes
   expect_output 0
 }
 
+@test "users: so is a lock directory, though others may not look into it" {
+  make_public
+  mkdir -m 1777 shared
+  cd shared
+  local mask
+  for mask in 077 022; do
+    rm -f "$LATCHES"/locked "$LATCHES"/finish
+    launch=("${as_user[@]}")
+    start_shell holder 'umask "$1"; dirlock_lock d; latch locked; await finish; answer dirlock_unlock d' "$mask"
+    await locked
+    launch=("${as_other[@]}")
+    in_shell 'answer dirlock_trylock d; answer dirlock_lock d 0.1; dirlock_unlock d'
+    expect_output $'1\n1'
+    expect_status 2
+    expect_error '*dirlock_unlock: d: not the owner: locked by *'
+    latch finish
+    end_of holder
+    expect_output 0
+    [[ -z $(ls -A) ]] || return
+  done
+}
+
+@test "users: what another left of a killed call in a sticky directory stops nobody" {
+  make_public
+  mkdir -m 1777 shared
+  cd shared
+  launch=("${as_user[@]}")
+  in_shell 'umask 077; mkdir .interlock-0; : >.interlock-0/owner'
+  launch=("${as_other[@]}")
+  in_shell 'answer dirlock_lock d 1; answer dirlock_unlock d; answer sem_init s 1; answer sem_destroy s'
+  expect_output $'0\n0\n0\n0'
+  expect_quiet
+  [[ $(ls -A) == .interlock-0 ]]
+  launch=("${as_user[@]}")
+  in_shell 'answer dirlock_lock d 1; answer dirlock_unlock d'
+  expect_output $'0\n0'
+  [[ -z $(ls -A) ]]
+}
+
 @test "users: another's dead lock in a sticky directory is busy or an error, never a hang" {
   make_public
   mkdir -m 1777 shared
