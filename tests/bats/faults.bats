@@ -52,7 +52,7 @@ faults() {
   local -i visited=0
   once "$1" : "$3"
   before=${output#* }
-  once "$1" "$2" "$3" strace -qq -o "$home/trace" -e "trace=$CALLS"
+  once "$1" "$2" "$3" strace -qq -o "$home/trace" -e signal=none -e "trace=$CALLS"
   after=${output#* }
   [[ $output == "0 $after" && $before != "$after" ]] || fail "without faults: $output, before: $before, $errors" || return
   # Each run makes a new trace; this is the one to go by.
@@ -133,4 +133,13 @@ LATER_BAKERY='rm -f b/*,0,*; bakery_lock b 3 && bakery_unlock b && rmdir b'
   once_is_enough
   faults '' 'bakery_lock b 1' 'answer bakery_trylock b' "$LATER_BAKERY"
   faults 'bakery_lock b' 'bakery_unlock b' 'answer bakery_trylock b' "$LATER_BAKERY"
+}
+
+# What only makes a wait shorter may fail silently: the re-check is there.
+@test "faults: waiting" {
+  once_is_enough
+  local calls=newfstatat,inotify_init1,inotify_add_watch,socket,bind,listen,pidfd_open
+  CALLS=$calls faults 'sem_init s' '( nap 0.1; sem_post s ) & sem_wait s 10 && : >got' 'answer test -e got' 'rm got; sem_destroy -f s'
+  CALLS=$calls faults 'shell "mutex_lock m; nap 0.2; mutex_unlock m" & until [[ -L m ]]; do nap; done' \
+    'mutex_lock m 10' 'readlink m | grep -c "$PPID$"' "$LATER_MUTEX"
 }
