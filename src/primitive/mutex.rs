@@ -77,7 +77,9 @@ pub fn unlock<W: World>(world: &W, name: &Name, force: bool) -> Result<Unlocked>
     if let LinkText::Ours(owner) = held.by {
         world.unpark(owner.nonce);
     }
-    guard.map(|guard| world.close_with(guard));
+    if let Some(guard) = guard {
+        world.close_with(guard);
+    }
     Ok(Unlocked::Removed)
 }
 
