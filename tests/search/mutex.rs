@@ -11,7 +11,7 @@ use interlock::primitive::wmutex;
 use interlock::sys::{Inherit, World};
 
 use crate::explore::{Scene, Search, everything_changes, is_deep};
-use crate::world::{Deviation, Kernel, Node, START, Sim, Who};
+use crate::world::{Deviation, Kernel, Node, Peer, START, Sim, Who};
 
 fn named(path: &str) -> Name {
     Name::of_link(path.as_bytes()).unwrap()
@@ -102,7 +102,7 @@ fn three_processes() {
 
 #[test]
 fn five_processes_at_random() {
-    let many = if is_deep() { 300_000 } else { 3_000 };
+    let many = if is_deep() { 300_000 } else { 10_000 };
     Search::all("mutex, 5 processes, random").random(many).holds(|scene| race(scene, 5));
     Search::all("mutex, 5 processes, PCT").pct(many).holds(|scene| race(scene, 5));
 }
@@ -130,6 +130,22 @@ fn watch_after_the_last_try() {
     Search::all("mutex, late watch")
         .options(|options| options.deviation = Some(Deviation::LateWatch))
         .is_caught("a wake-up was lost", |scene| race(scene, 2));
+}
+
+/// The articles' functions lock and unlock the same mutex.
+#[test]
+fn next_to_a_peer() {
+    Search::all("mutex, a peer and 2 of ours").preemptions(if is_deep() { 4 } else { 2 }).holds(|scene| {
+        scene.script(|sim| {
+            let peer = Peer::at(sim, "/");
+            assert!(peer.mutex_lock("m", 30));
+            sim.critical_section();
+            peer.mutex_unlock("m");
+        });
+        scene.script(lock_and_unlock);
+        scene.script(lock_and_unlock);
+        scene.at_rest(nothing_is_left);
+    });
 }
 
 // Crashes.
@@ -167,7 +183,7 @@ fn one_of_two_is_killed() {
 #[test]
 fn two_of_three_are_killed() {
     let search = Search::all("mutex, 3 processes, 2 killed");
-    let search = if is_deep() { search.preemptions(2) } else { search.preemptions(0) };
+    let search = search.preemptions(if is_deep() { 2 } else { 0 });
     search.holds(|scene| race_with_kills(scene, 3, &[1, 2])).saw("rename m: ok");
 }
 

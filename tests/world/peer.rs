@@ -7,6 +7,9 @@ use interlock::sys::{Access, Errno, World};
 
 use super::sim::{Sim, SimDir};
 
+/// So many sleeps where the articles have no timeout; then a person ends a peer that waits for a dead process of ours.
+const FOR_EVER: u32 = 50;
+
 /// A bash process with the articles' library, in the directory of an object.
 pub struct Peer<'s> {
     sim: &'s Sim,
@@ -95,7 +98,9 @@ impl<'s> Peer<'s> {
         if !self.mutex_lock("waitlock", sleeps) {
             return false;
         }
-        self.mutex_lock("countlock", u32::MAX);
+        if !self.mutex_lock("countlock", FOR_EVER) {
+            return false;
+        }
         let counter = self.read_number("counter") - 1;
         self.write("counter", format!("{counter}\n").as_bytes());
         if counter > 0 {
@@ -107,7 +112,9 @@ impl<'s> Peer<'s> {
 
     /// Counts up, and opens the gate only after the count is free again: too late, maybe.
     pub fn sem_post(&self) {
-        self.mutex_lock("countlock", u32::MAX);
+        if !self.mutex_lock("countlock", FOR_EVER) {
+            return;
+        }
         let counter = self.read_number("counter") + 1;
         self.write("counter", format!("{counter}\n").as_bytes());
         self.mutex_unlock("countlock");
@@ -130,7 +137,9 @@ impl<'s> Peer<'s> {
         if !sem.sem_wait(sleeps) {
             return None;
         }
-        self.mutex_lock("mutex", u32::MAX);
+        if !self.mutex_lock("mutex", FOR_EVER) {
+            return None;
+        }
         let head = first_line(&self.read("data")).0;
         let rest = first_line(&self.read_with_nuls("data")).1;
         let new = self.sim.open_file(&self.dir, OsStr::new("sedX1"), Access::CreateNew).unwrap();
