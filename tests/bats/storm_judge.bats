@@ -74,6 +74,8 @@ expect_wrong() {
   printf '%s\n' '1 begin a queue_put q i1' '1 died' | expect_right
   printf '%s\n' "${one[@]}" | expect_wrong '* i1 is lost*'
   printf '%s\n' '2 begin c queue_get q 1 -' '2 died' "${one[@]}" | expect_wrong '* i1 is lost*'
+  # A kill takes its time.
+  printf '%s\n' '2 begin c queue_get q 1 -' '2 died' "${one[@]}" '2 gone' | expect_right
   # Another had come out, so this one was not the next when the consumer began.
   printf '%s\n' "${one[@]}" '1 begin b queue_put q i2' '1 end b 0' '3 begin d queue_get q 1 -' '3 end d 0 i2' '2 begin c queue_get q 1 -' '2 died' |
     expect_wrong '* i1 is lost*'

@@ -18,6 +18,7 @@ BEGIN { level["s"] = 2; level["w"] = 1 }
 # The first reading.
 
 NR == FNR && $3 == "died" && !($2 in death) { death[$2] = $1 }
+NR == FNR && $3 == "gone" { gone[$2] = $1 }
 NR == FNR && $3 == "leave" { left[key] = 1 }
 NR == FNR && $3 == "begin" {
   verb[key] = $5; object[key] = $6; last[key] = $NF; began[key] = $1
@@ -119,11 +120,16 @@ function bury(item,   i, from, get, best) {
   if (newest_before[put_by[item]] != "") from = began[taken_by[newest_before[put_by[item]]]]
   for (i = 1; i <= dying_count; i++) {
     get = dying[i]
-    if (amount[get] == 0 || death[shell_of(get)] < from || (item in not_after && began[get] > not_after[item])) continue
-    if (best == "" || death[shell_of(get)] < death[shell_of(best)]) best = get
+    if (amount[get] == 0 || end_of(shell_of(get)) < from || (item in not_after && began[get] > not_after[item])) continue
+    if (best == "" || end_of(shell_of(get)) < end_of(shell_of(best))) best = get
   }
   if (best == "") wrong(ended[put_by[item]], "item " item " is lost, and no dying consumer had it")
   else amount[best]--
+}
+
+# One that was not killed notes its death itself.
+function end_of(shell) {
+  return shell in gone ? gone[shell] : death[shell]
 }
 
 END {

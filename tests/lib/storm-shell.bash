@@ -9,6 +9,7 @@
 #   end KEY STATUS [RESULT…]     after it. A shell that died leaves a begin without an end
 #   start LOCK KEY, leave KEY    both inside the lock
 #   died                         the last moment at which the shell was certainly there
+#   gone                         the first one at which it certainly was not, if it was killed
 #   bad TEXT                     what the shell itself can see to be wrong
 
 set -u
