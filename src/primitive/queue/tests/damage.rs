@@ -151,7 +151,8 @@ proptest! {
         prop_assert_eq!(rejected(&bench), others);
     }
 
-    /// Other long runs of NULs can: then items may come late, but none that is whole is lost.
+    /// Other long runs of NULs can. Then items may come late; one behind the run may have become a part of the line in
+    /// which the run begins, and is in `rejected` with it. None that is whole is lost.
     #[test]
     fn zeroed_runs_lose_nothing_else(
         consumed in 0..20_000usize,
@@ -161,9 +162,18 @@ proptest! {
         let mut data = data_of(consumed, &lengths);
         hits.iter().for_each(|hit| hit.strike(&mut data));
         let (items, _) = read_simply(&data);
-        let all = get_all(&with_data(&data), 3);
+        let bench = with_data(&data);
+        // A head that was misled to the end looks like an empty queue once; a waiter's look posts again.
+        let all: Vec<_> = (0..4)
+            .flat_map(|_| {
+                bench.add_to_counter(data.len() as i64);
+                get_all(&bench, 3)
+            })
+            .collect();
+        let rejected = rejected(&bench);
         for item in &items {
-            prop_assert!(all.contains(item));
+            let line = code::encode(std::slice::from_ref(item)).unwrap();
+            prop_assert!(all.contains(item) || rejected.iter().any(|other| other.ends_with(line.trim_ascii_end())));
         }
     }
 
