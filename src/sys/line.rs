@@ -12,7 +12,7 @@
 //! - The name is bound but nobody listens (a front stopped in between), the backlog is full, the message brings no
 //!   socket: *alone*, with a watch of one's own, until the next look.
 //! - A front that is stopped (Ctrl-Z) stops the line; a squatter of the name can do the same. Those behind still look every
-//!   second. Who finds the object free then has not been called, and its process waits alone for a while.
+//!   second. A process that has twice found the object free then, without being called, waits alone for a while.
 //!
 //! A line is never the reason for a decision, only for the time of looking. One that joins two objects (a collision of
 //! hashes) or splits the waiters of one (network namespaces) is slower, not wrong.
@@ -55,6 +55,9 @@ const DISTRUST: Duration = Duration::from_secs(10);
 #[derive(Debug, Default)]
 pub struct Fronts {
     stopped: Cell<Option<(Object, Time)>>,
+    /// In whose line the last wait ended without a call. Once is chance: where many wait, one of them always happens to look
+    /// before the front does, and if it then watched alone they would soon all wake for each release.
+    missed: Cell<Option<Object>>,
 }
 
 /// A waiter's place in the line of one object.
@@ -192,8 +195,10 @@ impl Line {
 
 impl Drop for Line {
     fn drop(&mut self) {
-        if self.is_behind() && !self.hear() && self.has_woken_by_itself {
-            self.fronts.stopped.set(self.object.map(|object| (object, clock::now())));
+        let is_missed = self.is_behind() && !self.hear() && self.has_woken_by_itself;
+        let missed = self.object.filter(|_| is_missed);
+        if let (Some(object), true) = (missed, self.fronts.missed.replace(missed) == missed) {
+            self.fronts.stopped.set(Some((object, clock::now())));
         }
         self.leave();
     }
