@@ -248,6 +248,10 @@ impl Shell for Bash {
         streams::read(file, buffer, is_pending)
     }
 
+    fn has_news(&self) -> bool {
+        is_pending()
+    }
+
     fn is_terminal(&self) -> bool {
         streams::is_terminal()
     }

@@ -60,6 +60,7 @@ enum Carried {
     Delivering(deliver::Delivery),
     Foreach(queues::Foreach),
     Running(running::Running),
+    Listing(inspect::list::Walk),
 }
 
 impl Call {

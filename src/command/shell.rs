@@ -42,6 +42,8 @@ pub trait Shell {
     fn open(&mut self, path: &OsStr) -> Sys<OwnedFd>;
     /// Reads from `file`, from standard input if it is `None`.
     fn read(&mut self, file: Option<&OwnedFd>, buffer: &mut [u8]) -> Sys<Moved>;
+    /// Is there a signal to look at first?
+    fn has_news(&self) -> bool;
     /// Is there somebody to ask?
     fn is_terminal(&self) -> bool;
     /// Its own.

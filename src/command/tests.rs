@@ -29,6 +29,11 @@ struct Fake {
     input: Vec<u8>,
     warnings: Vec<String>,
     rescued: Vec<Vec<u8>>,
+    /// A signal at this look for one.
+    news_at: std::cell::Cell<Option<usize>>,
+    is_terminal: bool,
+    /// What happens while somebody thinks about an answer.
+    before_answer: Option<Box<dyn FnOnce()>>,
 }
 
 impl Fake {
@@ -70,8 +75,14 @@ impl Shell for Fake {
         false
     }
 
+    fn has_news(&self) -> bool {
+        let left = self.news_at.take();
+        self.news_at.set(left.filter(|&left| left > 0).map(|left| left - 1));
+        left == Some(0)
+    }
+
     fn is_terminal(&self) -> bool {
-        false
+        self.is_terminal
     }
 
     fn version(&self) -> Vec<u8> {
@@ -83,6 +94,9 @@ impl Shell for Fake {
     }
 
     fn read(&mut self, _: Option<&OwnedFd>, buffer: &mut [u8]) -> Sys<Moved> {
+        if let Some(happens) = self.before_answer.take() {
+            happens();
+        }
         let moved = self.next(buffer.len().min(self.input.len()));
         match moved {
             Ok(Moved::Bytes(count)) => {
@@ -490,4 +504,39 @@ fn timeouts_count_from_the_first_step() {
         let mut call = Call { start: Some(Time(0)), ..Call::default() };
         assert_eq!(stage.step(&mut call, line), Ok(Outcome::No), "{line}");
     }
+}
+
+#[test]
+fn a_signal_interrupts_a_long_listing_which_goes_on_where_it_was() {
+    let mut stage = Stage::new();
+    for (directory, mutex) in [("a", "a/m"), ("b", "b/m"), ("c", "c/m")] {
+        std::fs::create_dir(stage.scratch.path(directory)).unwrap();
+        assert_eq!(stage.run(&format!("mutex_lock @{mutex}")), Ok(Outcome::Done));
+    }
+    stage.shell.news_at.set(Some(2));
+    let mut call = Call::default();
+    assert_eq!(stage.step(&mut call, "interlock ls -0 @"), Ok(Outcome::Interrupted));
+    assert_eq!(stage.step(&mut call, "interlock ls -0 @"), Ok(Outcome::Done));
+    assert_eq!(stage.shell.output.split(|&byte| byte == 0).filter(|record| record.ends_with(b"/m")).count(), 3);
+}
+
+#[test]
+fn a_lock_that_changes_hands_while_the_question_stands_is_not_broken() {
+    let mut stage = Stage::new();
+    assert_eq!(stage.run("wmutex_lock @m"), Ok(Outcome::Done));
+    let link = stage.scratch.path("m");
+    stage.shell.is_terminal = true;
+    stage.shell.input = b"y\ny\n".to_vec();
+    stage.shell.script = VecDeque::from([Next::Move(2), Next::Move(2)]);
+    stage.shell.before_answer = Some(Box::new({
+        let link = link.clone();
+        move || {
+            std::fs::remove_file(&link).unwrap();
+            std::os::unix::fs::symlink("1", &link).unwrap();
+        }
+    }));
+    assert_eq!(stage.run("interlock break @m"), Ok(Outcome::No));
+    assert_eq!(std::fs::read_link(&link).unwrap(), std::path::Path::new("1"), "nobody was asked about this one");
+    assert_eq!(stage.run("interlock break @m"), Ok(Outcome::Done));
+    assert!(std::fs::symlink_metadata(&link).is_err());
 }

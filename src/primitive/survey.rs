@@ -84,6 +84,12 @@ impl Surveyed {
             _ => None,
         }
     }
+
+    /// Is it, seen at two moments, in the same hands?
+    pub fn has_same_holder(&self, other: &Surveyed) -> bool {
+        let holder = |seen: &Surveyed| seen.holder().map(|holder| holder.by.clone());
+        self.kind == other.kind && holder(self) == holder(other)
+    }
 }
 
 /// Looks at `name` in `parent`; `None` if it is nothing of ours.

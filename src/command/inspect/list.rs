@@ -28,50 +28,69 @@ struct Row {
     count: Option<i64>,
 }
 
-pub fn list<W: World>(world: &W, words: &Words) -> Result<Vec<u8>> {
-    let observed = world.observe();
-    let mut rows = Vec::new();
-    let here: &[&[u8]] = &[b"."];
-    for directory in if words.operands.is_empty() { here } else { words.operands } {
-        let path = Path::new(OsStr::from_bytes(directory));
-        let dir = world.open_dir(path).map_err(|errno| Error::system(path, errno))?;
-        walk(world, &observed, &dir, path, DEPTH, &mut rows)?;
-    }
-    rows.sort_by(|a, b| a.path.cmp(&b.path));
-    Ok(match () {
-        () if words.has(b'j') => as_json(&rows, observed.unseen),
-        () if words.has(b'0') => as_records(&rows),
-        () => as_table(&rows, observed.unseen),
-    })
+/// Where the listing has got to: a large tree takes its time, and signals must be heard meanwhile.
+pub struct Walk {
+    left: Vec<(PathBuf, usize)>,
+    rows: Vec<Row>,
+    unseen: usize,
 }
 
-fn walk<W: World>(
-    world: &W,
-    observed: &Observed,
-    dir: &W::Dir,
-    path: &Path,
-    depth: usize,
-    rows: &mut Vec<Row>,
-) -> Result<()> {
-    let entries = match world.list(dir) {
-        Ok(entries) => entries,
-        Err(Errno::EACCES) => return Ok(()),
-        Err(errno) => return Err(Error::system(path, errno)),
-    };
-    for entry in entries {
-        let below = if path == Path::new(".") { PathBuf::from(&entry) } else { path.join(&entry) };
-        // Half-made objects have reserved names.
-        let Ok(name) = Name::of_link(below.as_os_str().as_bytes()) else { continue };
-        if let Ok(Some(object)) = survey(world, dir, &name) {
-            rows.push(row(observed, below, &object));
-        } else if depth > 0
-            && world.stat_at(dir, &entry).is_ok_and(|stat| stat.kind == Kind::Directory)
-            && let Ok(inner) = world.open_dir_at(dir, &entry)
-        {
-            walk(world, observed, &inner, &below, depth - 1, rows)?;
+impl Walk {
+    pub fn new<W: World>(world: &W, words: &Words) -> Result<Walk> {
+        let here: &[&[u8]] = &[b"."];
+        let mut walk = Walk { left: Vec::new(), rows: Vec::new(), unseen: 0 };
+        for directory in if words.operands.is_empty() { here } else { words.operands } {
+            let path = Path::new(OsStr::from_bytes(directory));
+            world.open_dir(path).map_err(|errno| Error::system(path, errno))?;
+            walk.left.push((path.to_owned(), DEPTH));
+        }
+        Ok(walk)
+    }
+
+    /// To the end, or until there is a signal to look at: then false.
+    pub fn go_on<W: World>(&mut self, world: &W, has_news: impl Fn() -> bool) -> Result<bool> {
+        let observed = world.observe();
+        self.unseen = observed.unseen;
+        while let Some((path, depth)) = self.left.pop() {
+            self.look_into(world, &observed, &path, depth)?;
+            // Afterwards, so that each turn gets on.
+            if !self.left.is_empty() && has_news() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn look_into<W: World>(&mut self, world: &W, observed: &Observed, path: &Path, depth: usize) -> Result<()> {
+        let opened = world.open_dir(path).and_then(|dir| Ok((world.list(&dir)?, dir)));
+        let (entries, dir) = match opened {
+            Ok(opened) => opened,
+            // Not for us to see, or removed meanwhile.
+            Err(errno) if depth < DEPTH || matches!(errno, Errno::EACCES | Errno::ENOENT) => return Ok(()),
+            Err(errno) => return Err(Error::system(path, errno)),
+        };
+        for entry in entries {
+            let below = if path == Path::new(".") { PathBuf::from(&entry) } else { path.join(&entry) };
+            // Half-made objects have reserved names.
+            let Ok(name) = Name::of_link(below.as_os_str().as_bytes()) else { continue };
+            if let Ok(Some(object)) = survey(world, &dir, &name) {
+                self.rows.push(row(observed, below, &object));
+            } else if depth > 0 && world.stat_at(&dir, &entry).is_ok_and(|stat| stat.kind == Kind::Directory) {
+                self.left.push((below, depth - 1));
+            }
+        }
+        Ok(())
+    }
+
+    pub fn text(mut self, words: &Words) -> Vec<u8> {
+        let unseen = self.unseen;
+        self.rows.sort_by(|a, b| a.path.cmp(&b.path));
+        match () {
+            () if words.has(b'j') => as_json(&self.rows, unseen),
+            () if words.has(b'0') => as_records(&self.rows),
+            () => as_table(&self.rows, unseen),
         }
     }
-    Ok(())
 }
 
 fn row(observed: &Observed, path: PathBuf, object: &Surveyed) -> Row {

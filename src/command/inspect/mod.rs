@@ -3,11 +3,11 @@
 //! Holders and waiters are what the kernel shows at this moment. What may not be seen is said to be unknown.
 
 mod chain;
-mod list;
+pub(super) mod list;
 mod tell;
 
 use super::words::{printable, usage};
-use super::{Action, Context, Moved, Outcome, Shell, VERBS, deliver, man};
+use super::{Action, Carried, Context, Moved, Outcome, Shell, VERBS, deliver, man};
 use crate::base::{Error, Name, Result};
 use crate::primitive::mutex::{Unlocked, open_parent, unlock};
 use crate::primitive::survey::{ObjectKind, Surveyed, survey};
@@ -29,7 +29,10 @@ impl<W: World, S: Shell> Context<'_, W, S> {
         let text = match self.carried_delivery() {
             Some(delivery) => return self.deliver(delivery, None),
             None => match self.builtin.action {
-                Action::InspectList => list::list(self.world, &self.words)?,
+                Action::InspectList => match self.list()? {
+                    Some(text) => text,
+                    None => return Ok(Outcome::Interrupted),
+                },
                 Action::InspectStat => tell::tell(self.world, &self.name()?, &self.look()?).into(),
                 Action::InspectWhy => chain::chain(self.world, &self.name()?)?.into(),
                 Action::InspectBreak => return self.break_lock(),
@@ -38,6 +41,19 @@ impl<W: World, S: Shell> Context<'_, W, S> {
             },
         };
         deliver::print(self.shell, self.call, text)
+    }
+
+    /// `None` if a signal came.
+    fn list(&mut self) -> Result<Option<Vec<u8>>> {
+        let mut walk = match std::mem::take(&mut self.call.carried) {
+            Carried::Listing(walk) => walk,
+            _ => list::Walk::new(self.world, &self.words)?,
+        };
+        if walk.go_on(self.world, || self.shell.has_news())? {
+            return Ok(Some(walk.text(&self.words)));
+        }
+        self.call.carried = Carried::Listing(walk);
+        Ok(None)
     }
 
     fn name(&self) -> Result<Name> {
@@ -64,6 +80,11 @@ impl<W: World, S: Shell> Context<'_, W, S> {
                 None => return Ok(Outcome::Interrupted),
                 Some(false) => return Ok(Outcome::No),
                 Some(true) => {}
+            }
+            // The answer was about the holder that was shown. Whether it is still locked is seen by who removes it.
+            if self.look().is_ok_and(|now| !now.object.has_same_holder(&seen.object)) {
+                self.shell.rescue(b"It has changed hands meanwhile: not removed\n");
+                return Ok(Outcome::No);
             }
         }
         let end = match seen.object.kind {
