@@ -151,8 +151,7 @@ proptest! {
         prop_assert_eq!(rejected(&bench), others);
     }
 
-    /// Other long runs of NULs can. Then items may come late; one behind the run may have become a part of the line in
-    /// which the run begins, and is in `rejected` with it. None that is whole is lost.
+    /// Other long runs of NULs can: then items may come late, but none that is whole is lost.
     #[test]
     fn zeroed_runs_lose_nothing_else(
         consumed in 0..20_000usize,
@@ -170,10 +169,8 @@ proptest! {
                 get_all(&bench, 3)
             })
             .collect();
-        let rejected = rejected(&bench);
         for item in &items {
-            let line = code::encode(std::slice::from_ref(item)).unwrap();
-            prop_assert!(all.contains(item) || rejected.iter().any(|other| other.ends_with(line.trim_ascii_end())));
+            prop_assert!(all.contains(item));
         }
     }
 
