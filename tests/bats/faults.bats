@@ -4,12 +4,10 @@
 
 load helper
 
-setup_file() {
-  type -P strace >/dev/null || skip 'no strace'
-}
+every_mode=no needs_program=strace
 
-# What each system call fails with; the first one only, but for INTERLOCK_DEEP=1. One that is done in the error's stead by bash or by the C library is not here: close,
-# ppoll, the signals, write.
+# What each system call fails with; the first one only, but for INTERLOCK_DEEP=1. What bash or the C library calls for
+# itself as well is not here: close, ppoll, the signals, write.
 errnos_of() {
   case $1 in
     openat) printf 'EMFILE EACCES' ;;

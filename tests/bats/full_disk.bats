@@ -4,9 +4,7 @@
 
 load helper
 
-setup_file() {
-  once_is_enough
-}
+every_mode=no
 
 # A tmpfs of 64 KiB in a name space of its own. fill leaves no block and COUNT inodes: a lock needs one.
 SMALL='

@@ -30,6 +30,7 @@ builtin_names() {
 setup() {
   [[ ${every_mode-yes} == yes ]] || once_is_enough
   [[ ${needs_root-no} == no ]] || (( EUID == 0 )) || skip "needs root"
+  [[ -z ${needs_program-} ]] || type -P "$needs_program" >/dev/null || skip "needs $needs_program"
   [[ -r $INTERLOCK_LIB ]] || fail "there is no $INTERLOCK_LIB: build it first" || return
   local base=${BATS_TEST_TMPDIR:-${TMPDIR:-/tmp}}
   [[ $(stat -fc %T /dev/shm 2>/dev/null) == tmpfs && -w /dev/shm ]] && base=/dev/shm

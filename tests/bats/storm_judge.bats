@@ -3,9 +3,7 @@
 
 load helper
 
-setup_file() {
-  once_is_enough
-}
+every_mode=no
 
 # Reads a history whose events have no times: they are numbered.
 judge() {
