@@ -15,7 +15,8 @@ pub struct Surveyed {
     /// What its waiters listen to.
     pub awaited: Vec<Listened>,
     /// When the lock was made, in nanoseconds of the file system's clock.
-    pub since: Option<i128>,
+    /// Not the 128 bits of a `Stat`: this stands on the heap, and bash 4.4's malloc aligns to 8 bytes.
+    pub since: Option<i64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,7 +115,7 @@ fn survey_link<W: World>(world: &W, parent: &W::Dir, name: &Name, stat: Stat) ->
         kind,
         state: State::Held(Holder { by: held.by, verdict }),
         awaited: vec![listen(world, parent, name.last(), Awaited::Removal)],
-        since: Some(stat.modified),
+        since: i64::try_from(stat.modified).ok(),
     }))
 }
 
@@ -136,7 +137,7 @@ fn survey_directory<W: World>(world: &W, parent: &W::Dir, name: &Name, stat: Sta
             kind: ObjectKind::LockDirectory,
             state: State::Held(Holder { by, verdict }),
             awaited: vec![listen(world, parent, name.last(), Awaited::Removal)],
-            since: Some(stat.modified),
+            since: i64::try_from(stat.modified).ok(),
         }));
     }
     survey_bakery(world, name, &dir)

@@ -124,9 +124,9 @@ fn row(observed: &Observed, path: PathBuf, object: &Surveyed) -> Row {
 }
 
 /// How long ago; the clock of the file system and ours may differ a little.
-pub fn age(since: i128) -> Duration {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as i128;
-    Duration::from_nanos(u64::try_from(now - since).unwrap_or(0))
+pub fn age(since: i64) -> Duration {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as i64;
+    Duration::from_nanos(u64::try_from(now.saturating_sub(since)).unwrap_or(0))
 }
 
 /// `3.2s`, `5m`, `2h`, `9d`
@@ -142,6 +142,9 @@ pub fn short(time: Duration) -> String {
 fn or_dash(text: Option<String>) -> String {
     text.unwrap_or_else(|| "-".into())
 }
+
+// The malloc of bash 4.4 and 5.0 aligns to 8 bytes.
+const _: () = assert!(align_of::<Row>() <= 8 && align_of::<Surveyed>() <= 8);
 
 impl Row {
     fn cells(&self) -> [String; 8] {
