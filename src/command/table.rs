@@ -338,7 +338,7 @@ TIMEOUT is in seconds, decimals allowed: omitted or negative waits for ever,
         details: "\
 Runs COMMAND ITEM ARG... for the items that are there at the beginning,
 oldest first, in this shell and without a lock: COMMAND may use the queue.
-A status other than 0 ends the loop, and so do break and return.",
+A status other than 0 ends the loop.",
         statuses: &[("0", "COMMAND succeeded for all items"), ("1", "COMMAND failed"), USAGE, ERROR],
         example: "queue_foreach ./jobs printf '%s\\n'",
     },

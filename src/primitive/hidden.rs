@@ -17,11 +17,10 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
 use super::Created;
-use super::link::{Spot, set_mark};
+use super::link::{MARKED, Spot, marked_name, set_mark};
 use crate::base::{Error, Name, Result, parse_decimal};
 use crate::sys::{Errno, Kind, Stat, Sys, World};
 
-const PREFIX: &str = ".interlock-";
 const UNDER_GUARD: &str = ".interlock-0";
 /// Objects are at most so deep: a queue holds a semaphore.
 const DEPTH: usize = 2;
@@ -186,10 +185,9 @@ fn put_under_guard<W: World>(world: &W, parent: &W::Dir, put: impl Fn(&OsStr) ->
 #[cold]
 fn own_name<W: World>(world: &W, parent: &W::Dir, object: &Name) -> Result<OsString> {
     Ok(match set_mark(world, parent, Spot::of(object))? {
-        0 => format!("{UNDER_GUARD}-{}", world.random()),
-        nonce => format!("{PREFIX}{nonce}"),
-    }
-    .into())
+        0 => format!("{UNDER_GUARD}-{}", world.random()).into(),
+        nonce => marked_name(nonce),
+    })
 }
 
 /// Removes the hidden directories of dead processes. It is nobody's task to report what cannot be removed.
@@ -206,7 +204,7 @@ pub fn sweep<W: World>(world: &W, parent: &W::Dir) {
 }
 
 fn is_abandoned<W: World>(world: &W, parent: &W::Dir, name: &OsStr) -> bool {
-    let nonce = name.as_bytes().strip_prefix(PREFIX.as_bytes()).and_then(parse_decimal);
+    let nonce = name.as_bytes().strip_prefix(MARKED.as_bytes()).and_then(parse_decimal);
     match nonce.and_then(|nonce| u32::try_from(nonce).ok()) {
         None | Some(0) => false,
         Some(nonce) => !world.is_marked(parent, nonce),

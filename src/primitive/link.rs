@@ -11,15 +11,19 @@
 //!
 //! Invariant: whoever removes or replaces a link that is not its own holds the guard from before the reading that
 //! justifies it until after the change; the own link is removed by nobody else but `-f`.
-//! After a crash: without a link, nothing. With it, a stale lock. `.interlock` is swept by the next takeover.
+//! After a crash: without a link, nothing. With it, a stale lock. `.interlock` is swept by the next takeover;
+//! where it is another user's and may not be removed, `.interlock-NONCE` serves, see [`super::hidden`].
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use crate::base::{Error, LinkText, Name, Owner, Result};
-use crate::sys::{Errno, World};
+use crate::sys::{Errno, Sys, World};
 
-pub const TEMPORARY: &str = ".interlock";
+const TEMPORARY: &str = ".interlock";
+/// How [`marked_name`]s begin.
+pub const MARKED: &str = ".interlock-";
 
 /// Where a link stands: an object itself, or a named part inside one. The directory handle goes beside it.
 #[derive(Debug, Clone, Copy)]
@@ -177,23 +181,46 @@ fn take_over<W: World>(
         Some(now) if now == seen && is_stale(world, dir, &now) => {}
         now => return Ok(Made::Busy(now)),
     }
-    replace(world, dir, spot, text)?;
+    replace(world, dir, spot, text, nonce)?;
     Ok(Made::TookOver { nonce })
 }
 
-/// Puts a link of this text in the place of what is there, in one step. The caller excludes others from `.interlock`.
-pub fn replace<W: World>(world: &W, dir: &W::Dir, spot: Spot, text: &str) -> Result<()> {
-    let temporary = OsStr::new(TEMPORARY);
-    let replaced = match world.symlink(text, dir, temporary) {
-        // Remains of a process that died here.
-        Err(Errno::EEXIST) => world.unlink(dir, temporary).and_then(|()| world.symlink(text, dir, temporary)),
-        made => made,
-    }
-    .and_then(|()| {
-        world.rename(dir, temporary, dir, spot.last()).inspect_err(|_| {
+/// Puts a link of this text in the place of what is there, in one step. The caller excludes others from `.interlock`, and
+/// has set the mark `nonce` on `dir`, if it is not 0.
+pub fn replace<W: World>(world: &W, dir: &W::Dir, spot: Spot, text: &str, nonce: u32) -> Result<()> {
+    let replaced = make_beside(world, dir, text, nonce).and_then(|temporary| {
+        world.rename(dir, &temporary, dir, spot.last()).inspect_err(|_| {
             // The rename's own reason is what is told.
-            let _ = world.unlink(dir, temporary);
+            let _ = world.unlink(dir, &temporary);
         })
     });
     replaced.map_err(|errno| spot.error(errno))
+}
+
+/// Makes a link of this text under a name that nobody looks at.
+fn make_beside<W: World>(world: &W, dir: &W::Dir, text: &str, nonce: u32) -> Sys<OsString> {
+    let temporary = OsString::from(TEMPORARY);
+    let made = match world.symlink(text, dir, &temporary) {
+        // Remains of a process that died here.
+        Err(Errno::EEXIST) => world.unlink(dir, &temporary).and_then(|()| world.symlink(text, dir, &temporary)),
+        made => made,
+    };
+    match made {
+        // Another user's, in a sticky directory.
+        Err(Errno::EPERM | Errno::EACCES) if nonce != 0 => {
+            let own = marked_name(nonce);
+            world.symlink(text, dir, &own).map(|()| own)
+        }
+        made => made.map(|()| temporary),
+    }
+}
+
+/// Is it what a process that died here may have left?
+pub fn is_temporary(name: &OsStr) -> bool {
+    name == TEMPORARY || name.as_bytes().starts_with(MARKED.as_bytes())
+}
+
+/// A name that nobody else uses while the mark NONCE is on the directory; then remains, see [`super::hidden::sweep`].
+pub fn marked_name(nonce: u32) -> OsString {
+    format!("{MARKED}{nonce}").into()
 }

@@ -21,12 +21,13 @@
 //! After a crash: `countlock` is stale and its taker heals. A plain `waitlock` beside tokens, unchanged for 3 s, was
 //! left by a dead peer and is removed by a waiter.
 
+use std::ffi::OsStr;
 use std::time::Duration;
 
 use super::Created;
 use super::counter::{COUNTER, Counter};
 use super::hidden::{Hidden, exists};
-use super::link::{self, Held, Spot, TEMPORARY};
+use super::link::{self, Held, Spot, is_temporary};
 use super::mutex::open_parent;
 use super::short;
 use super::wait::{Try, Waited, wait_in_turn};
@@ -38,7 +39,7 @@ pub const WAITLOCK: &str = "waitlock";
 const OWNER: &str = "owner";
 
 /// All that a semaphore's directory may hold.
-pub const PARTS: [&str; 5] = [COUNTER, COUNTLOCK, WAITLOCK, OWNER, TEMPORARY];
+pub const PARTS: [&str; 4] = [COUNTER, COUNTLOCK, WAITLOCK, OWNER];
 
 /// A living peer needs milliseconds between claiming a token and counting down.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -139,10 +140,11 @@ pub fn check_owner<W: World>(world: &W, name: &Name, dir: &W::Dir) -> Result<()>
     }
 }
 
-/// Refuses a directory that holds anything but `parts`.
+/// Refuses a directory that holds anything but `parts` and remains.
 pub fn check_only_parts<W: World>(world: &W, name: &Name, dir: &W::Dir, parts: &[&str]) -> Result<()> {
     let present = world.list(dir).map_err(|errno| Error::system(name.path(), errno))?;
-    match present.iter().find(|entry| !parts.iter().any(|part| entry.as_os_str() == *part)) {
+    let is_ours = |entry: &OsStr| is_temporary(entry) || parts.iter().any(|part| entry == *part);
+    match present.iter().find(|entry| !is_ours(entry)) {
         None => Ok(()),
         Some(entry) => {
             Err(Error::damaged(name.path(), format!("holds {}, which is not ours; nothing removed", entry.display())))
@@ -257,7 +259,7 @@ impl<W: World> Count<'_, W> {
         if self.world().keeps(Rule::GateReplacedFirst)
             && !matches!(self.gate()?, Some(Held { by: LinkText::Ours(_), .. }))
         {
-            link::replace(self.world(), self.dir(), self.spot(WAITLOCK), &signature(self.world()))?;
+            link::replace(self.world(), self.dir(), self.spot(WAITLOCK), &signature(self.world()), 0)?;
         }
         self.change(sum)?;
         if sum > 0 {

@@ -191,6 +191,7 @@ pub trait World {
     fn unpark(&self, nonce: u32);
     /// Is there a parked mark of this number in this process or one it was forked from?
     fn holds(&self, nonce: u32) -> bool;
+    /// Hardly waits for it: milliseconds at most.
     fn try_guard<'d>(&self, dir: &'d Self::Dir) -> Option<Self::Guard<'d>>;
     /// Gives it back with its directory, which is to be closed at once and has not been handed on: a call less.
     fn close_with(&self, guard: Self::Guard<'_>) {

@@ -54,15 +54,16 @@ needs_root=yes
   mkdir -m 1777 shared
   cd shared
   launch=("${as_user[@]}")
-  in_shell 'umask 077; mkdir .interlock-0; : >.interlock-0/owner'
+  in_shell 'umask 077; mkdir .interlock-0; : >.interlock-0/owner; ln -s 1 .interlock'
   launch=("${as_other[@]}")
-  in_shell 'answer dirlock_lock d 1; answer dirlock_unlock d; answer sem_init s 1; answer sem_destroy s'
-  expect_output $'0\n0\n0\n0'
-  expect_quiet
-  [[ $(ls -A) == .interlock-0 ]]
+  in_shell '
+    answer dirlock_lock d 1; answer dirlock_unlock d; answer sem_init s 1; answer sem_destroy s
+    ( mutex_lock m; kill -KILL "$BASHPID" ); answer mutex_lock m 5; answer mutex_unlock m'
+  expect_output $'0\n0\n0\n0\n0\n0'
+  [[ $(ls -A) == $'.interlock\n.interlock-0' ]]
   launch=("${as_user[@]}")
-  in_shell 'answer dirlock_lock d 1; answer dirlock_unlock d'
-  expect_output $'0\n0'
+  in_shell 'answer dirlock_lock d 1; answer dirlock_unlock d; ( mutex_lock m; kill -KILL "$BASHPID" ); answer mutex_lock m 5; answer mutex_unlock m'
+  expect_output $'0\n0\n0\n0'
   [[ -z $(ls -A) ]]
 }
 

@@ -16,7 +16,7 @@ use super::rewrite::DATA_NEW;
 use super::{MUTEX, SEM, semaphore_of};
 use crate::base::{Deadline, Error, Name, Result};
 use crate::primitive::hidden::Hidden;
-use crate::primitive::link::{Spot, TEMPORARY};
+use crate::primitive::link::{Spot, is_temporary};
 use crate::primitive::mutex::open_parent;
 use crate::primitive::semaphore::{self, check_owner};
 use crate::primitive::short;
@@ -54,7 +54,7 @@ fn check<W: World>(world: &W, name: &Name, dir: &W::Dir, force: bool) -> Result<
     }
     check_parts(world, name, dir, is_part)?;
     check_parts(world, &sem_name, &sem, |entry, kind| {
-        kind != Kind::Directory && semaphore::PARTS.iter().any(|part| entry == *part)
+        kind != Kind::Directory && (is_temporary(entry) || semaphore::PARTS.iter().any(|part| entry == *part))
     })
 }
 
@@ -78,14 +78,14 @@ fn check_parts<W: World>(world: &W, name: &Name, dir: &W::Dir, is_part: impl Fn(
 fn is_part(entry: &OsStr, kind: Kind) -> bool {
     match kind {
         Kind::Directory => entry == SEM,
-        _ => [DATA, DATA_NEW, MUTEX, REJECTED].iter().any(|part| entry == *part) || is_temporary(entry.as_bytes()),
+        _ => {
+            [DATA, DATA_NEW, MUTEX, REJECTED].iter().any(|part| entry == *part) || is_temporary(entry) || is_seds(entry)
+        }
     }
 }
 
-/// Ours, or the `sedXXXXXX` of a peer that was killed in `sed -i`.
-fn is_temporary(entry: &[u8]) -> bool {
-    let is_seds = |suffix: &[u8]| suffix.len() == 6 && suffix.iter().all(u8::is_ascii_alphanumeric);
-    entry == TEMPORARY.as_bytes()
-        || entry.starts_with(b".interlock-")
-        || entry.strip_prefix(b"sed").is_some_and(is_seds)
+/// The `sedXXXXXX` of a peer that was killed in `sed -i`.
+fn is_seds(entry: &OsStr) -> bool {
+    let suffix = entry.as_bytes().strip_prefix(b"sed");
+    suffix.is_some_and(|suffix| suffix.len() == 6 && suffix.iter().all(u8::is_ascii_alphanumeric))
 }

@@ -31,8 +31,20 @@ impl Ground {
     }
 
     fn watch(&self, name: &str, awaited: Awaited) -> Sys<Watch> {
-        self.watches.add(&self.dir, OsStr::new(name), awaited, &self.identity.process())
+        let process = self.identity.process();
+        patiently(|| self.watches.add(&self.dir, OsStr::new(name), awaited, &process))
     }
+}
+
+/// A user has 128 inotify instances, and others may be using them up at the moment.
+fn patiently<T>(mut attempt: impl FnMut() -> Sys<T>) -> Sys<T> {
+    for _ in 0..3000 {
+        match attempt() {
+            Err(Errno::EMFILE) => std::thread::sleep(std::time::Duration::from_millis(20)),
+            end => return end,
+        }
+    }
+    attempt()
 }
 
 #[test]
