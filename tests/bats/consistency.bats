@@ -37,6 +37,13 @@ every_mode=no
   expect_output ''
 }
 
+@test "consistency: every builtin can be completed" {
+  in_shell '. "$INTERLOCK_ROOT/shell/completion.bash"
+    for name in $INTERLOCK_NAMES; do complete -p "$name" >/dev/null || printf "%s cannot be completed\n" "$name"; done'
+  expect_status 0
+  expect_output ''
+}
+
 @test "consistency: every family has a test file, and every builtin a test" {
   local name
   while IFS= read -r name; do
