@@ -53,7 +53,12 @@ pub fn lock<'a, W: World>(
         deadline,
         || {
             let critical = world.critical();
-            let took_over = match link::make(world, dir, spot, link::is_let_go)? {
+            let make = || link::make(world, dir, spot, link::is_let_go);
+            let made = match make()? {
+                Made::Busy(_) if world.is_gone_soon(dir, spot.last()) => make()?,
+                made => made,
+            };
+            let took_over = match made {
                 Made::Fresh { .. } => false,
                 Made::TookOver { .. } => true,
                 Made::Busy(held) => {

@@ -20,7 +20,7 @@ use super::random::Random;
 use super::signals::Blocked;
 use super::wait::{Sleep, Waiter};
 use super::watch::Watches;
-use super::{Access, Armed, Awaited, Inherit, Stat, Sys, Wake, World, clock, files, line};
+use super::{Access, Armed, Awaited, Inherit, Stat, Sys, Wake, World, clock, files, line, moment};
 use crate::base::{Deadline, Process, Time};
 
 #[derive(Debug)]
@@ -201,6 +201,10 @@ impl World for Local {
         }
         let line = Line::behind(self.fronts.clone(), &open().ok()?, name, Awaited::Removal)?;
         Some(Waiter::new(self.watches.clone(), line))
+    }
+
+    fn is_gone_soon(&self, dir: &Dir, name: &OsStr) -> bool {
+        moment::is_gone_soon(dir, name)
     }
 
     fn arm(&self, waiter: &mut Waiter, dir: &Dir, name: &OsStr, awaited: Awaited, holder: Option<u32>) -> Armed {

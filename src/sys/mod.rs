@@ -18,6 +18,7 @@ mod line;
 mod list;
 mod local;
 mod mark;
+mod moment;
 pub mod observe;
 mod process;
 mod random;
@@ -207,6 +208,10 @@ pub trait World {
     /// something back and otherwise would take it again and again before they wake up.
     fn queue_up(&self, _open: impl FnOnce() -> Sys<Self::Dir>, _name: &OsStr) -> Option<Self::Waiter> {
         None
+    }
+    /// Gives whoever holds a short lock a moment to remove it, since that is less than a sleep takes. Is it gone?
+    fn is_gone_soon(&self, _dir: &Self::Dir, _name: &OsStr) -> bool {
+        false
     }
     /// From here on `waiter` hears of `awaited` changes of `name` and of the death of `holder`.
     fn arm(
