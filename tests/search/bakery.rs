@@ -1,16 +1,16 @@
 //! Lamport's bakery in all schedules: exclusion, progress, first come first served; with crashes and torn reads.
 
 use std::path::Path;
-use std::time::Duration;
 
-use interlock::base::{Deadline, Error, Name, Time};
+use interlock::base::{Deadline, Error, Name, Result};
 use interlock::primitive::bakery;
 use interlock::primitive::mutex::Unlocked;
 use interlock::primitive::wait::Waited;
-use interlock::sys::World;
+use interlock::sys::{Inherit, World};
 
 use crate::explore::{Scene, Search, everything_changes, is_deep};
-use crate::world::{Deviation, Kernel, Node, START, Sim, State, Who};
+use crate::scenes::{Lock, seconds};
+use crate::world::{Deviation, Kernel, Node, Sim, State};
 
 fn name() -> Name {
     Name::of_directory(b"/b").unwrap()
@@ -21,58 +21,37 @@ fn search(name: &str) -> Search {
     Search::all(name).options(|options| options.files_stay = false)
 }
 
-fn lock_until(sim: &Sim, deadline: Deadline) -> bool {
-    match bakery::lock(sim, &name(), deadline) {
-        Ok(Waited::Done(())) => true,
-        Ok(Waited::TimedOut) => false,
-        other => panic!("lock: {other:?}"),
+struct Bakery;
+
+impl Lock for Bakery {
+    fn call_lock(sim: &Sim, deadline: Deadline, _: Inherit) -> Result<Waited<()>> {
+        bakery::lock(sim, &name(), deadline)
     }
-}
 
-/// No wait that has an end takes so long.
-fn lock(sim: &Sim) {
-    assert!(lock_until(sim, seconds(sim, 5)), "not served");
-}
+    fn call_unlock(sim: &Sim) -> Result<Unlocked> {
+        bakery::unlock(sim, &name(), false)
+    }
 
-fn try_lock(sim: &Sim) -> bool {
-    lock_until(sim, Deadline::At(sim.now()))
-}
+    fn longest_wait(sim: &Sim) -> Deadline {
+        seconds(sim, 5)
+    }
 
-fn unlock(sim: &Sim) {
-    assert_eq!(bakery::unlock(sim, &name(), false), Ok(Unlocked::Removed));
-}
+    /// The shop is open, so that its making is not searched again and again.
+    fn prepare(scene: &mut Scene) {
+        scene.before(|sim| {
+            let root = sim.open_dir(Path::new("/")).unwrap();
+            sim.make_dir(&root, "b".as_ref()).unwrap();
+        });
+        scene.always(first_come_first_served);
+    }
 
-fn seconds(sim: &Sim, seconds: u64) -> Deadline {
-    Deadline::At(sim.now().after(Duration::from_secs(seconds)))
-}
-
-fn lock_and_unlock(sim: &Sim) {
-    lock(sim);
-    sim.critical_section();
-    unlock(sim);
-    sim.add("served", 1);
-}
-
-/// The shop is open, so that its making is not searched again and again.
-fn open(scene: &mut Scene) {
-    scene.before(|sim| {
-        let root = sim.open_dir(Path::new("/")).unwrap();
-        sim.make_dir(&root, "b".as_ref()).unwrap();
-    });
-    scene.always(first_come_first_served);
-}
-
-fn nobody_is_left(sim: &Sim) {
-    let kernel = sim.machine().kernel();
-    let left = kernel.files.tree();
-    assert!(left.iter().all(|(path, _)| path == "/b"), "left behind: {left:?}");
-    assert!(kernel.opens.is_empty(), "descriptors left: {:?}", kernel.opens);
-}
-
-fn is_recovered(sim: &Sim) {
-    assert!(try_lock(sim), "not recovered");
-    unlock(sim);
-    nobody_is_left(sim);
+    /// But the shop.
+    fn nothing_is_left(sim: &Sim) {
+        let kernel = sim.machine().kernel();
+        let left = kernel.files.tree();
+        assert!(left.iter().all(|(path, _)| path == "/b"), "left behind: {left:?}");
+        assert!(kernel.opens.is_empty(), "descriptors left: {:?}", kernel.opens);
+    }
 }
 
 /// *always*: who has left the doorway before another came to it enters first, if it lives and does not give up.
@@ -107,27 +86,16 @@ fn is_dead(kernel: &Kernel, ticket: &std::ffi::OsStr) -> bool {
     !kernel.processes.iter().any(|one| Some(one.identity.pid) == holder && one.state != State::Dead)
 }
 
-/// *always* one is inside; *eventually* all are served, without the re-check, and nobody's file is left.
-fn race(scene: &mut Scene, processes: usize) {
-    open(scene);
-    (0..processes).for_each(|_| drop(scene.script(lock_and_unlock)));
-    scene.at_rest(move |sim| {
-        assert_eq!(sim.now(), Time(START), "a wake-up was lost and the re-check had to help");
-        assert_eq!(sim.add("served", 0), processes as i64);
-        nobody_is_left(sim);
-    });
-}
-
 #[test]
 fn two_customers() {
-    search("bakery, 2 customers").holds(|scene| race(scene, 2)).saw("awake : Event");
+    search("bakery, 2 customers").holds(|scene| Bakery::race(scene, 2)).saw("awake : Event");
 }
 
 #[test]
 fn three_customers() {
     search("bakery, 3 customers")
         .preemptions(if is_deep() { 4 } else { 2 })
-        .holds(|scene| race(scene, 3))
+        .holds(|scene| Bakery::race(scene, 3))
         .saw("awake : Event");
 }
 
@@ -136,8 +104,8 @@ fn three_customers() {
 fn torn_numbers() {
     for torn in [0, 1, 1_000_000] {
         let torn_search = || search("bakery, torn numbers").options(|options| options.torn_number = Some(torn));
-        torn_search().preemptions(if is_deep() { u32::MAX } else { 3 }).holds(|scene| race(scene, 2));
-        torn_search().preemptions(if is_deep() { 3 } else { 1 }).holds(|scene| race(scene, 3));
+        torn_search().preemptions(if is_deep() { u32::MAX } else { 3 }).holds(|scene| Bakery::race(scene, 2));
+        torn_search().preemptions(if is_deep() { 3 } else { 1 }).holds(|scene| Bakery::race(scene, 3));
     }
 }
 
@@ -147,7 +115,7 @@ fn without_marks() {
     search("bakery, 2 customers, no marks")
         .options(|options| options.can_mark = false)
         .preemptions(if is_deep() { u32::MAX } else { 3 })
-        .holds(|scene| race(scene, 2));
+        .holds(|scene| Bakery::race(scene, 2));
 }
 
 #[test]
@@ -156,13 +124,8 @@ fn without_events() {
         .options(|options| options.has_events = false)
         .preemptions(if is_deep() { u32::MAX } else { 3 })
         .holds(|scene| {
-            open(scene);
-            scene.script(lock_and_unlock);
-            scene.script(lock_and_unlock);
-            scene.at_rest(|sim| {
-                assert_eq!(sim.add("served", 0), 2);
-                nobody_is_left(sim);
-            });
+            Bakery::prepare(scene);
+            Bakery::all_are_served(scene, 2);
         })
         .saw("awake : Recheck");
 }
@@ -174,12 +137,7 @@ fn two_first_customers() {
         .options(everything_changes)
         .preemptions(3)
         .holds(|scene| {
-            scene.script(lock_and_unlock);
-            scene.script(lock_and_unlock);
-            scene.at_rest(|sim| {
-                assert_eq!(sim.add("served", 0), 2);
-                nobody_is_left(sim);
-            });
+            Bakery::all_are_served(scene, 2);
         })
         .saw("make_dir b: EEXIST");
 }
@@ -188,42 +146,30 @@ fn two_first_customers() {
 #[test]
 fn two_try_once() {
     search("bakery, 2 try once").preemptions(if is_deep() { u32::MAX } else { 3 }).holds(|scene| {
-        open(scene);
+        Bakery::prepare(scene);
         for _ in 0..2 {
             scene.script(|sim| {
-                if try_lock(sim) {
+                if Bakery::try_lock(sim) {
                     sim.add("entered", 1);
                     sim.critical_section();
-                    unlock(sim);
+                    Bakery::unlock(sim);
                 }
             });
         }
         scene.at_rest(|sim| {
             assert!(sim.add("entered", 0) > 0, "both gave up");
-            nobody_is_left(sim);
+            Bakery::nothing_is_left(sim);
         });
     });
 }
 
 // Crashes.
 
-fn race_with_kills(scene: &mut Scene, customers: usize, victims: &[Who]) {
-    open(scene);
-    (0..customers).for_each(|_| drop(scene.script(lock_and_unlock)));
-    victims.iter().for_each(|&victim| scene.kill(victim));
-    let dead = victims.len();
-    scene.at_rest(move |sim| {
-        assert!(sim.add("served", 0) >= (customers - dead) as i64);
-        assert!(sim.now() <= Time(START).after(Duration::from_secs(dead as u64)), "slow to recover");
-        is_recovered(sim);
-    });
-}
-
 #[test]
 fn one_of_two_is_killed() {
     search("bakery, 2 customers, 1 killed")
         .preemptions(if is_deep() { u32::MAX } else { 2 })
-        .holds(|scene| race_with_kills(scene, 2, &[1]))
+        .holds(|scene| Bakery::race_with_kills(scene, 2, &[1]))
         .saw("awake : Event");
 }
 
@@ -231,9 +177,11 @@ fn one_of_two_is_killed() {
 fn of_three_some_are_killed() {
     search("bakery, 3 customers, 1 killed")
         .preemptions(if is_deep() { 2 } else { 0 })
-        .holds(|scene| race_with_kills(scene, 3, &[1]));
+        .holds(|scene| Bakery::race_with_kills(scene, 3, &[1]));
     if is_deep() {
-        search("bakery, 3 customers, 2 killed").preemptions(1).holds(|scene| race_with_kills(scene, 3, &[1, 2]));
+        search("bakery, 3 customers, 2 killed")
+            .preemptions(1)
+            .holds(|scene| Bakery::race_with_kills(scene, 3, &[1, 2]));
     }
 }
 
@@ -243,7 +191,7 @@ fn one_is_killed_while_writing() {
     search("bakery, torn numbers, 1 of 2 killed")
         .options(|options| options.torn_number = Some(1))
         .preemptions(if is_deep() { u32::MAX } else { 1 })
-        .holds(|scene| race_with_kills(scene, 2, &[1]));
+        .holds(|scene| Bakery::race_with_kills(scene, 2, &[1]));
 }
 
 // Faults.
@@ -251,22 +199,12 @@ fn one_is_killed_while_writing() {
 #[test]
 fn every_call_fails_once() {
     let scene = |scene: &mut Scene| {
-        open(scene);
+        Bakery::prepare(scene);
         scene.script(|sim| {
-            match bakery::lock(sim, &name(), Deadline::Never) {
-                Ok(Waited::Done(())) => {}
-                Err(Error::System { .. }) => lock(sim),
-                other => panic!("lock: {other:?}"),
-            }
-            sim.critical_section();
-            match bakery::unlock(sim, &name(), false) {
-                Ok(Unlocked::Removed) => {}
-                Err(Error::System { .. }) => unlock(sim),
-                other => panic!("unlock: {other:?}"),
-            }
+            Bakery::lock_and_unlock_with_a_fault(sim, |error| matches!(error, Error::System { .. }));
         });
-        scene.script(lock_and_unlock);
-        scene.at_rest(is_recovered);
+        scene.script(Bakery::lock_and_unlock);
+        scene.at_rest(Bakery::is_recovered);
     };
     search("bakery, 1 fault").preemptions(if is_deep() { 2 } else { 0 }).faults(1, scene);
 }
@@ -277,35 +215,18 @@ fn every_call_fails_once() {
 fn a_deadline_comes() {
     search("bakery, deadline")
         .preemptions(if is_deep() { u32::MAX } else { 2 })
-        .holds(|scene| {
-            open(scene);
-            scene.script(|sim| {
-                lock(sim);
-                sim.enter();
-                sim.nap();
-                sim.leave();
-                unlock(sim);
-            });
-            scene.script(|sim| {
-                if lock_until(sim, seconds(sim, 1)) {
-                    sim.critical_section();
-                    unlock(sim);
-                }
-            });
-            scene.slow(1);
-            scene.at_rest(nobody_is_left);
-        })
+        .holds(Bakery::deadline_scene)
         .saw("awake : Deadline");
 }
 
 /// A trap's `return` or Ctrl-C: the call does not go on, and its process lives.
 fn jump_scene(scene: &mut Scene) {
-    open(scene);
-    scene.script(lock_and_unlock);
+    Bakery::prepare(scene);
+    scene.script(Bakery::lock_and_unlock);
     let jumper = scene.script(|sim| match bakery::lock(sim, &name(), Deadline::Never) {
         Ok(Waited::Done(())) => {
             sim.critical_section();
-            unlock(sim);
+            Bakery::unlock(sim);
         }
         Ok(Waited::Interrupted) => {
             sim.take_signal();
@@ -314,7 +235,7 @@ fn jump_scene(scene: &mut Scene) {
         other => panic!("lock: {other:?}"),
     });
     scene.signal(jumper);
-    scene.script(lock_and_unlock);
+    scene.script(Bakery::lock_and_unlock);
     scene.at_rest(|sim| assert_eq!(sim.add("served", 0), 2));
 }
 
@@ -330,18 +251,18 @@ fn jump_with_ticket() {
 
 /// A trap calls `bakery_lock` on the same directory.
 fn nested_scene(scene: &mut Scene) {
-    open(scene);
-    scene.script(lock_and_unlock);
+    Bakery::prepare(scene);
+    scene.script(Bakery::lock_and_unlock);
     let waiter = scene.script(|sim| {
         while bakery::lock(sim, &name(), Deadline::Never) == Ok(Waited::Interrupted) {
             sim.take_signal();
-            lock_and_unlock(sim);
+            Bakery::lock_and_unlock(sim);
         }
         sim.critical_section();
-        unlock(sim);
+        Bakery::unlock(sim);
     });
     scene.signal(waiter);
-    scene.at_rest(nobody_is_left);
+    scene.at_rest(Bakery::nothing_is_left);
 }
 
 #[test]
@@ -358,33 +279,14 @@ fn nested() {
 /// The parent locks, its subshell and itself unlock, somebody else waits.
 #[test]
 fn double_unlock() {
-    search("bakery, double-unlock").preemptions(if is_deep() { 4 } else { 2 }).holds(|scene| {
-        open(scene);
-        let unlock_once = |sim: &Sim| match bakery::unlock(sim, &name(), false) {
-            Ok(Unlocked::Removed) => drop(sim.add("removed", 1)),
-            Ok(Unlocked::NotLocked) | Err(Error::NotOwner { .. }) => {}
-            other => panic!("unlock: {other:?}"),
-        };
-        let parent = scene.script(move |sim| {
-            lock(sim);
-            sim.fork(2);
-            unlock_once(sim);
-        });
-        scene.subshell(parent, unlock_once);
-        scene.script(lock_and_unlock);
-        scene.at_rest(|sim| {
-            assert_eq!(sim.add("removed", 0), 1);
-            assert_eq!(sim.add("served", 0), 1);
-            nobody_is_left(sim);
-        });
-    });
+    search("bakery, double-unlock").preemptions(if is_deep() { 4 } else { 2 }).holds(Bakery::double_unlock_scene);
 }
 
 /// A subshell enters and dies there; the script unlocks, while another is on its way in.
 #[test]
 fn a_dead_subshell_was_inside() {
     search("bakery, dead subshell").preemptions(if is_deep() { 4 } else { 2 }).holds(|scene| {
-        open(scene);
+        Bakery::prepare(scene);
         let parent = scene.script(|sim| {
             sim.fork(2);
             match bakery::unlock(sim, &name(), false) {
@@ -392,9 +294,9 @@ fn a_dead_subshell_was_inside() {
                 other => panic!("unlock: {other:?}"),
             }
         });
-        scene.subshell(parent, lock);
-        scene.script(lock_and_unlock);
-        scene.at_rest(is_recovered);
+        scene.subshell(parent, Bakery::lock);
+        scene.script(Bakery::lock_and_unlock);
+        scene.at_rest(Bakery::is_recovered);
     });
 }
 
@@ -403,7 +305,7 @@ fn a_dead_subshell_was_inside() {
 fn is_caught(name: &str, deviation: Deviation) {
     search(name)
         .options(|options| options.deviation = Some(deviation))
-        .is_caught("two are inside", |scene| race(scene, 2));
+        .is_caught("two are inside", |scene| Bakery::race(scene, 2));
 }
 
 /// The article's own example: two compute the same number, and the one with priority is interrupted before writing it.

@@ -10,6 +10,7 @@ mod dirlock;
 mod explore;
 mod mutex;
 mod queue;
+mod scenes;
 mod semaphore;
 #[path = "../world/mod.rs"]
 mod world;

@@ -14,6 +14,7 @@ use interlock::primitive::{Created, queue};
 use interlock::sys::{Access, Rule, World};
 
 use crate::explore::{Scene, Search, everything_changes, is_deep};
+use crate::scenes::{no_time_has_passed, seconds};
 use crate::world::{Deviation, Node, Options, Peer, START, Sim};
 
 /// So many consumed bytes that the first line lies across the end of a page.
@@ -23,10 +24,6 @@ const SECOND_ACROSS: usize = 4085;
 
 fn name() -> Name {
     Name::of_directory(b"/q").unwrap()
-}
-
-fn seconds(sim: &Sim, seconds: u64) -> Deadline {
-    Deadline::At(sim.now().after(Duration::from_secs(seconds)))
 }
 
 fn init(scene: &mut Scene, consumed: usize) {
@@ -130,10 +127,6 @@ fn at_rest(sim: &Sim) {
     let known = ["/q", "/q/data", "/q/sem", "/q/sem/counter", "/q/sem/owner", "/q/sem/waitlock"];
     let unknown: Vec<_> = names.iter().filter(|path| !known.contains(&path.as_str())).collect();
     assert!(unknown.is_empty(), "left behind: {unknown:?}");
-}
-
-fn no_time_has_passed(sim: &Sim) {
-    assert_eq!(sim.now(), Time(START), "a wake-up was lost and the re-check had to help");
 }
 
 /// *eventually* as many items as are asked for are delivered, without the re-check.

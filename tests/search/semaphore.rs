@@ -8,14 +8,11 @@ use interlock::primitive::{Created, mutex, semaphore};
 use interlock::sys::{Inherit, Rule, World};
 
 use crate::explore::{Scene, Search, everything_changes, is_deep};
+use crate::scenes::{no_time_has_passed, seconds};
 use crate::world::{Deviation, Node, Peer, START, Sim};
 
 fn name() -> Name {
     Name::of_directory(b"/s").unwrap()
-}
-
-fn seconds(sim: &Sim, seconds: u64) -> Deadline {
-    Deadline::At(sim.now().after(Duration::from_secs(seconds)))
 }
 
 /// Noted before it is done: from then on somebody may be admitted.
@@ -100,7 +97,7 @@ fn exact(scene: &mut Scene, value: u64, posts: usize, waits: usize) {
         });
     }
     scene.at_rest(|sim| {
-        assert_eq!(sim.now(), Time(START), "a wake-up was lost and the re-check had to help");
+        no_time_has_passed(sim);
         tokens_are_exact(sim, 0);
         gate_fits_the_counter(sim);
     });
