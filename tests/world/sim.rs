@@ -57,32 +57,7 @@ impl Sim {
         self.do_step(true, op, name, detail, troubles, action)
     }
 
-    /// A step of which it makes no difference whether it comes before or after a step of somebody else.
-    fn local_step<T: Answer>(
-        &self,
-        op: &str,
-        name: &OsStr,
-        detail: fmt::Arguments<'_>,
-        troubles: &'static [Trouble],
-        action: impl FnOnce(&mut Kernel, bool) -> T,
-    ) -> T {
-        self.do_step(false, op, name, detail, troubles, action)
-    }
-
-    /// Opening something: seen by nobody where things of this kind stay.
-    fn open_step<T: Answer>(
-        &self,
-        kind: Kind,
-        op: &str,
-        name: &OsStr,
-        detail: fmt::Arguments<'_>,
-        troubles: &'static [Trouble],
-        action: impl FnOnce(&mut Kernel, bool) -> T,
-    ) -> T {
-        let is_visible = !self.stays(&self.machine.kernel(), kind);
-        self.do_step(is_visible, op, name, detail, troubles, action)
-    }
-
+    /// Unless visible, it makes no difference whether it comes before or after a step of somebody else.
     fn do_step<T: Answer>(
         &self,
         is_visible: bool,
@@ -256,6 +231,11 @@ impl Sim {
         kernel.files.insert(at, name, inode, node, mode, now)?;
         kernel.changed(at, false);
         Ok(inode)
+    }
+
+    /// Opening something is seen by nobody where things of this kind stay.
+    fn is_opening_visible(&self, kind: Kind) -> bool {
+        !self.stays(&self.machine.kernel(), kind)
     }
 
     fn stays(&self, kernel: &Kernel, kind: Kind) -> bool {
@@ -442,8 +422,8 @@ impl World for Sim {
     }
 
     fn open_dir(&self, path: &Path) -> Sys<SimDir> {
-        let handle = self.open_step(
-            Kind::Directory,
+        let handle = self.do_step(
+            self.is_opening_visible(Kind::Directory),
             "open_dir",
             path.as_os_str(),
             format_args!(""),
@@ -458,8 +438,8 @@ impl World for Sim {
     }
 
     fn open_dir_at(&self, dir: &SimDir, name: &OsStr) -> Sys<SimDir> {
-        let handle = self.open_step(
-            Kind::Directory,
+        let handle = self.do_step(
+            self.is_opening_visible(Kind::Directory),
             "open_dir_at",
             name,
             format_args!(""),
@@ -495,7 +475,8 @@ impl World for Sim {
     }
 
     fn stat_dir(&self, dir: &SimDir) -> Sys<Stat> {
-        self.open_step(Kind::Directory, "stat_dir", OsStr::new(""), format_args!(""), troubles![EIO], |k, _| {
+        let is_visible = self.is_opening_visible(Kind::Directory);
+        self.do_step(is_visible, "stat_dir", OsStr::new(""), format_args!(""), troubles![EIO], |k, _| {
             Ok(Self::stat_of(k, k.inode(dir.handle)?))
         })
     }
@@ -553,7 +534,8 @@ impl World for Sim {
 
     fn open_file(&self, dir: &SimDir, name: &OsStr, access: Access) -> Sys<SimFile> {
         let troubles = troubles![EACCES, EMFILE, ENOSPC, EIO];
-        let handle = self.open_step(Kind::File, "open_file", name, format_args!(" {access:?}"), troubles, |k, _| {
+        let is_visible = self.is_opening_visible(Kind::File);
+        let handle = self.do_step(is_visible, "open_file", name, format_args!(" {access:?}"), troubles, |k, _| {
             let inode = match (k.files.look_up(k.inode(dir.handle)?, name), access) {
                 (Ok(_), Access::CreateNew) => return Err(Errno::EEXIST),
                 (Ok(inode), _) => inode,
@@ -639,7 +621,7 @@ impl World for Sim {
     }
 
     fn mark(&self, dir: &SimDir, nonce: u32) -> Sys<()> {
-        self.local_step("mark", OsStr::new(""), format_args!("{nonce}"), troubles![ENOLCK], |k, _| {
+        self.do_step(false, "mark", OsStr::new(""), format_args!("{nonce}"), troubles![ENOLCK], |k, _| {
             k.opens.get_mut(&dir.handle).expect("open").marks.insert(nonce);
             Ok(())
         })
