@@ -54,16 +54,22 @@ rounds() { local i; sem_init s; for ((i = 0; i < $1; i++)); do round || return; 
   expect_quiet
 }
 
+# start_stopping WHO STEP CODE: a peer that has stopped at this one of its steps, until the latch `go`.
+start_stopping() {
+  start_peer "$1" '
+    step=$1
+    peer_at() { if [[ $1 == "$step" ]]; then : >"$LATCHES/stopped"; until [[ -e $LATCHES/go ]]; do read -rt 0.005 <>"$LATCHES/.nap"; done; fi; }
+    '"$3" "$2"
+  await stopped
+}
+
 # The peer STOPS at one of its steps, seven others post meanwhile.
 @test "mixed: the peer as poster stopped by hand at each of its steps" {
   local step
   for step in post-begins post-locked counter-read post-counted post-unlocked post-opened; do
     rm -rf s "$LATCHES"/{stopped,go}
     in_shell 'sem_init s'
-    start_peer poster '
-      peer_at() { if [[ $1 == "$step" ]]; then : >"$LATCHES/stopped"; until [[ -e $LATCHES/go ]]; do read -rt 0.005 <>"$LATCHES/.nap"; done; fi; }
-      step=$1; peer_sem_post s' "$step"
-    await stopped
+    start_stopping poster "$step" 'peer_sem_post s'
     start_shell rest '
       : >passed; posters=()
       passed() { local -a all; mapfile -t all <passed; (( ${#all[@]} == $1 )); }
@@ -90,10 +96,7 @@ rounds() { local i; sem_init s; for ((i = 0; i < $1; i++)); do round || return; 
 
 @test "mixed: a peer's late last step after eight have passed lets no ninth pass" {
   in_shell 'sem_init s'
-  start_peer poster '
-    peer_at() { if [[ $1 == post-unlocked ]]; then : >"$LATCHES/stopped"; until [[ -e $LATCHES/go ]]; do read -rt 0.005 <>"$LATCHES/.nap"; done; fi; }
-    peer_sem_post s'
-  await stopped
+  start_stopping poster post-unlocked 'peer_sem_post s'
   in_shell 'sem_post s; answer sem_trywait s; answer sem_trywait s; answer sem_trywait s; sem_peek s'
   expect_output $'0\n0\n1\n0'
   latch go
@@ -105,10 +108,7 @@ rounds() { local i; sem_init s; for ((i = 0; i < $1; i++)); do round || return; 
 
 @test "mixed: the token that a peer's waiter has claimed is not taken from it" {
   in_shell 'sem_init s 3'
-  start_peer waiter '
-    peer_at() { if [[ $1 == wait-alone ]]; then : >"$LATCHES/stopped"; until [[ -e $LATCHES/go ]]; do read -rt 0.005 <>"$LATCHES/.nap"; done; fi; }
-    peer_sem_wait s'
-  await stopped
+  start_stopping waiter wait-alone 'peer_sem_wait s'
   in_shell 'answer sem_trywait s; answer sem_trywait s; answer sem_trywait s; answer sem_wait s 0.1; sem_peek s'
   expect_output $'0\n0\n1\n1\n1'
   latch go
@@ -123,10 +123,7 @@ rounds() { local i; sem_init s; for ((i = 0; i < $1; i++)); do round || return; 
   for step in wait-alone wait-locked counter-read wait-counted wait-opened; do
     rm -rf s "$LATCHES"/{stopped,go,over}
     in_shell 'sem_init s 3'
-    start_peer waiter '
-      peer_at() { if [[ $1 == "$step" ]]; then : >"$LATCHES/stopped"; until [[ -e $LATCHES/go ]]; do read -rt 0.005 <>"$LATCHES/.nap"; done; fi; }
-      step=$1; peer_sem_wait s' "$step"
-    await stopped
+    start_stopping waiter "$step" 'peer_sem_wait s'
     start_shell ours 'for i in 1 2; do ( sem_wait s 60; printf "x\n" >>passed ) & done; wait; await over; answer sem_trywait s; sem_peek s'
     latch go
     end_of waiter
