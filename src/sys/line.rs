@@ -1,18 +1,20 @@
-//! The waiting line: of all who wait for one object on this host only the front watches it, so a release wakes one.
+//! The waiting line: of all who wait for one object on this host only the first two watch it, so a release wakes two.
 //!
 //! It is an abstract Unix socket named after the object. Who can bind the name is the *front*; the others connect and
 //! sleep *behind* it. While it has nothing else to do the front accepts the oldest connection and sends it a copy of the
-//! listening socket: the *deputy*, still asleep. A front that leaves, for whatever reason, closes that connection, and the
-//! deputy is the front; the connections that are still to be accepted are its. So leaving costs a waiter that has just
-//! acquired two calls of `close`. Nothing is on disk.
+//! listening socket: the *deputy*, who watches the object, too. A front that leaves, for whatever reason, closes that
+//! connection, and the deputy is the front; the connections that are still to be accepted are its. So leaving costs a
+//! waiter that has just acquired two calls of `close`, and as the release has woken the deputy they do not have to. Nothing
+//! is on disk.
 //!
 //! - A front that is killed leaves so, too. When its deputy is killed with it the socket is dropped: everybody wakes once,
 //!   one of them binds.
 //! - Who gave up has closed its end: a deputy is replaced, others are skipped.
 //! - The name is bound but nobody listens (a front stopped in between), the backlog is full, the message brings no
 //!   socket: *alone*, with a watch of one's own, until the next look.
-//! - A front that is stopped (Ctrl-Z) stops the line; a squatter of the name can do the same. Those behind still look every
-//!   second. A process that has twice found the object free then, without being called, waits alone for a while.
+//! - A front that is stopped (Ctrl-Z) is passed by its deputy; both of them, or a squatter of the name, stop the line. Those
+//!   behind still look every second. A process that has twice found the object free then, without being called, waits alone
+//!   for a while.
 //!
 //! A line is never the reason for a decision, only for the time of looking. One that joins two objects (a collision of
 //! hashes) or splits the waiters of one (network namespaces) is slower, not wrong.
@@ -122,7 +124,7 @@ impl Line {
         Some(line)
     }
 
-    /// Takes a place in the line of this object, or keeps the one it has. Is somebody else in front?
+    /// Takes a place in the line of this object, or keeps the one it has. Do others watch the object for us?
     pub fn join(&mut self, dir: &Dir, name: &OsStr, awaited: Awaited) -> bool {
         let object = Object::new(dir, name, awaited).ok();
         if self.object != object {
@@ -137,7 +139,7 @@ impl Line {
         {
             self.place = Place::find(object).unwrap_or_default();
         }
-        self.is_behind()
+        matches!(self.place, Place::Behind(_, None))
     }
 
     pub fn is_behind(&self) -> bool {
@@ -153,7 +155,8 @@ impl Line {
         }
     }
 
-    /// Is there news: our turn, or no front any more? The front sees to its deputy.
+    /// Is there news: that we are to watch from now on, as deputy or in front, or no front any more? The front sees to its
+    /// deputy.
     pub fn hear(&mut self) -> bool {
         let (connection, listening) = match &mut self.place {
             Place::Alone => return false,
@@ -163,10 +166,11 @@ impl Line {
             }
             Place::Behind(connection, listening) => (connection, listening),
         };
+        let was_deputy = listening.is_some();
         loop {
             match receive(connection) {
                 Ok(received) => *listening = Some(received),
-                Err(Errno::EAGAIN) => return false,
+                Err(Errno::EAGAIN) => return listening.is_some() && !was_deputy,
                 // The front has left, or is lost.
                 Err(_) => break,
             }
@@ -185,7 +189,7 @@ impl Line {
         self.has_woken_by_itself = by_itself;
     }
 
-    /// What is closed here tells the deputy that it is its turn.
+    /// What is closed here makes the deputy the front.
     pub fn leave(&mut self) {
         // If it has just become our turn there may be no deputy yet.
         while self.hear() {}

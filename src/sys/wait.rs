@@ -1,6 +1,6 @@
 //! A place in a wait: an event plus a capped re-check, never one alone.
 //!
-//! Only the front of the waiting line listens to events; who stands behind sleeps until it is its turn.
+//! Only the first two of the waiting line listen to events; who stands behind them sleeps until it is its turn.
 //! Events are a watch on the awaited inode and the end of its holder. Where a watch cannot be had (a file system that
 //! others change too, no inotify instance left, no `/proc`) the re-checks come sooner: silently slower, never wrong.
 //!

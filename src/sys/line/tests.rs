@@ -89,12 +89,13 @@ fn has_nothing_to_hear(line: &Line) -> bool {
 }
 
 #[test]
-fn a_deputy_sleeps_until_the_front_leaves() {
+fn a_deputy_watches_and_follows_when_the_front_leaves() {
     let ground = Ground::new();
     let mut front = ground.joined();
     let (mut deputy, third) = (ground.joined(), ground.joined());
     see_to_deputy(&mut front);
-    assert!(!deputy.hear(), "not its turn yet");
+    assert!(deputy.hear() && deputy.is_behind(), "it is to watch, too");
+    assert!(!ground.join(&mut deputy) && !deputy.hear());
     assert!(has_nothing_to_hear(&front) && has_nothing_to_hear(&deputy) && has_nothing_to_hear(&third));
     drop(front);
     assert!(has_nothing_to_hear(&third), "one wakes one");
@@ -134,7 +135,7 @@ fn a_killed_front_is_followed_by_its_deputy() {
     let next = ground.joined();
     kill(front.pid, Signal::SIGCONT).unwrap();
     poll(&mut [PollFd::new(deputy.socket().unwrap(), PollFlags::POLLIN)], PollTimeout::NONE).unwrap();
-    assert!(!deputy.hear());
+    assert!(deputy.hear() && deputy.is_behind());
     drop(front);
     await_news(&mut deputy);
     assert!(is_front(&deputy) && has_nothing_to_hear(&next));

@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::sys::pthread::pthread_kill;
 use nix::sys::resource::{Resource, setrlimit};
-use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, raise, sigaction};
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, kill, raise, sigaction};
+use nix::sys::wait::{WaitPidFlag, waitpid};
 
 use super::*;
 use crate::sys::forked::{Forked, in_child, without_forks};
@@ -136,7 +137,7 @@ fn take_and_give_back(ground: &Ground, say_that_we_wait: impl FnOnce()) -> u32 {
 }
 
 #[test]
-fn one_release_wakes_one_of_many() {
+fn one_release_wakes_two_of_many() {
     const MANY: u32 = 12;
     let (alone, ground) = (without_forks(), Ground::new());
     let (reader, writer) = nix::unistd::pipe().unwrap();
@@ -149,8 +150,31 @@ fn one_release_wakes_one_of_many() {
     let waiting: Vec<_> = (0..MANY).map(|_| start()).collect();
     ground.remove();
     let events: u32 = waiting.into_iter().map(|waiting| waiting.finish().parse::<u32>().unwrap()).sum();
-    // Each is woken to stand in front, and by the release. If each release woke all, it would be half their square.
-    assert!(events <= 3 * MANY, "{events}");
+    // Each is woken to be the deputy, by the release as the deputy, to stand in front, and by the release. If each release
+    // woke all, it would be half their square.
+    assert!(events <= 4 * MANY, "{events}");
+}
+
+#[test]
+fn a_stopped_front_keeps_its_deputy_from_nothing() {
+    let (alone, ground) = (without_forks(), Ground::new());
+    let (reader, writer) = nix::unistd::pipe().unwrap();
+    let front = Forked::start_among(&alone, || {
+        let mut waiter = ground.armed(None);
+        nix::unistd::write(&writer, b".").unwrap();
+        loop {
+            ground.world.sleep(&mut waiter, Deadline::Never);
+        }
+    });
+    nix::unistd::read(&reader, &mut [0]).unwrap();
+    let mut deputy = ground.armed(None);
+    assert_eq!(ground.world.sleep(&mut deputy, Deadline::Never), Wake::Event, "made the deputy");
+    assert_eq!(ground.arm(&mut deputy, None), Armed::Ready);
+    kill(front.pid, Signal::SIGSTOP).unwrap();
+    waitpid(front.pid, Some(WaitPidFlag::WUNTRACED)).unwrap();
+    ground.remove();
+    assert_eq!(ground.world.sleep(&mut deputy, Deadline::Never), Wake::Event);
+    assert!(deputy.line.is_behind());
 }
 
 static PENDING: AtomicBool = AtomicBool::new(false);
