@@ -115,6 +115,9 @@ impl Scene {
             thread.join().expect("a process ends by itself or is killed");
         }
         machine.race(false);
+        if machine.is_abandoned() {
+            return;
+        }
         machine.kernel().fault = None;
         only_expected(expected, || checks.into_iter().for_each(|check| check(&before)));
     }
@@ -476,8 +479,13 @@ impl<S: Scheduler> Scheduler for Gate<S> {
         }
         assert!(!real.is_empty(), "deadlock: nobody can go on");
         let is_choice = real.len() > 1;
-        let next = if is_choice { self.inner.next_task(&real, current, false)? } else { real[0].id() };
+        let chosen = if is_choice { self.inner.next_task(&real, current, false) } else { Some(real[0].id()) };
         let mut stage = self.stage.lock().unwrap();
+        let Some(next) = chosen else {
+            // Everything from here on is known. To stop in the middle would leave all that the processes have in memory.
+            stage.machine().abandon();
+            return Some(real[0].id());
+        };
         if is_choice {
             stage.chosen.push(usize::from(next));
         }

@@ -27,6 +27,7 @@ pub struct Machine {
     kernel: Mutex<Kernel>,
     /// Under shuttle: other processes may run before each step. Otherwise they run when the test calls them.
     is_raced: AtomicBool,
+    is_abandoned: AtomicBool,
     always: Mutex<Option<Always>>,
     tally: Mutex<Tally>,
     /// The steps in words, if wanted.
@@ -45,6 +46,7 @@ impl Machine {
         Arc::new(Machine {
             kernel: Mutex::new(Kernel::new(options)),
             is_raced: AtomicBool::new(false),
+            is_abandoned: AtomicBool::new(false),
             always: Mutex::default(),
             tally: Mutex::default(),
             trace: is_traced.then(Mutex::default),
@@ -59,6 +61,19 @@ impl Machine {
 
     pub fn is_raced(&self) -> bool {
         self.is_raced.load(Relaxed)
+    }
+
+    /// Nobody wants to know how it ends: all processes leave.
+    pub fn abandon(&self) {
+        self.is_abandoned.store(true, Relaxed);
+        for process in &mut self.kernel().processes {
+            process.state = State::Dead;
+            process.at_step = false;
+        }
+    }
+
+    pub fn is_abandoned(&self) -> bool {
+        self.is_abandoned.load(Relaxed)
     }
 
     pub fn kernel(&self) -> MutexGuard<'_, Kernel> {
