@@ -63,14 +63,19 @@ pub fn fill<W: World>(world: &W, name: &Name, dir: &W::Dir, value: u64) -> Resul
 }
 
 pub fn wait<W: World>(world: &W, name: &Name, deadline: Deadline) -> Result<Waited<()>> {
-    let mut claim = None;
+    let (mut claim, mut is_waiting) = (None, false);
     let queue_up = || world.queue_up(|| world.open_dir(name.path()), WAITLOCK.as_ref());
     wait_in_turn(
         world,
         deadline,
         queue_up,
         || {
-            Semaphore::open(world, name)?.with_count(deadline, |count| {
+            let semaphore = Semaphore::open(world, name)?;
+            // Waiters must not keep the disk, or whoever gets a token, busy.
+            if std::mem::replace(&mut is_waiting, true) && semaphore.is_closed() {
+                return Ok(Try::Busy);
+            }
+            semaphore.with_count(deadline, |count| {
                 let taken = count.take(1)? == 1 || (count.heal_old_claim(&mut claim)? && count.take(1)? == 1);
                 Ok(if taken { Try::Done(()) } else { Try::Busy })
             })
