@@ -56,6 +56,20 @@ impl Name {
         OsStr::from_bytes(&self.path[self.split..])
     }
 
+    /// The same name, seen from elsewhere: a relative one stands in `dir`.
+    pub fn below(&self, dir: &Path) -> Name {
+        if self.path.starts_with(b"/") {
+            return self.clone();
+        }
+        let mut path = dir.as_os_str().as_bytes().to_vec();
+        if !path.ends_with(b"/") {
+            path.push(b'/');
+        }
+        let split = path.len() + self.split;
+        path.extend_from_slice(&self.path);
+        Name { path, split }
+    }
+
     /// The path of something inside the object, for messages.
     pub fn inside(&self, part: &str) -> PathBuf {
         self.path().join(part)
@@ -97,6 +111,17 @@ mod tests {
             ("", ".", ""),
         ] {
             assert_eq!(split(path), (parent.into(), last.into()), "{path:?}");
+        }
+    }
+
+    #[test]
+    fn a_relative_name_seen_from_elsewhere() {
+        for (path, dir, seen) in
+            [("m", "/d", "/d/m"), ("a/m", "/", "/a/m"), ("/m", "/d", "/m"), ("../m", "/d", "/d/../m")]
+        {
+            let name = Name::of_link(path.as_bytes()).unwrap().below(Path::new(dir));
+            assert_eq!((name.path(), name.last()), (Path::new(seen), OsStr::new("m")));
+            assert_eq!(name.parent().join("m"), Path::new(seen));
         }
     }
 

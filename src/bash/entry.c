@@ -1,14 +1,20 @@
 /* The entry of every builtin: the only frames of ours that bash's long jumps may cross.
 
    A call is a loop of short Rust steps. A step that meets a signal returns INTERRUPTED, with no Rust frame left on the
-   stack; then bash runs its traps from here, and may jump away for good: exit, return, a failing command under set -e,
-   Ctrl-C at a prompt. For that case, from the first interruption on, an unwind frame makes bash call leave().
+   stack; then bash runs its traps from here, and may jump away for good. There are three ways, and on each what the call
+   has taken must be given back:
+   - exit, a failing command under set -e, Ctrl-C at a prompt: a jump to top_level, which guarded() catches and passes on.
+     Waiting for bash to unwind is not enough: a script that is read from a file exits without, and its EXIT trap comes first.
+   - return: the unwind frame that is there from the first interruption on makes bash call leave(). bash jumps first and
+     unwinds afterwards, so what leave() needs is on the heap.
+   - exec of a program that is not there, an unset variable under both set -e and set -u: exit handlers run (after the EXIT
+     trap), and nothing else. */
 
-   bash jumps first and unwinds afterwards, so what leave() needs is on the heap. */
-
+#include <setjmp.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 typedef struct word_list WORD_LIST;
@@ -23,6 +29,7 @@ extern int continuing;
 extern int loop_level;
 extern int exit_immediately_on_error;
 extern int builtin_ignoring_errexit;
+extern sigjmp_buf top_level;
 extern int errexit_flag;
 extern char *this_command_name;
 extern builtin_function *this_shell_builtin;
@@ -42,10 +49,11 @@ struct call
   int seen_interrupt;
   int seen_trapped;
   int outer_loop_level;		/* -1 outside of a loop of ours */
-  int calls_function;		/* the command to evaluate is one */
+  int runs_shell_code;		/* the command to evaluate is more than one to bash */
   int has_suspended_errexit;
-  pid_t runner;			/* the process that runs a command holding something, or 0 */
+  pid_t runner;			/* the process whose traps or commands run meanwhile, or 0 */
   struct call *outer;		/* the one of these that was begun before */
+  sigjmp_buf *outer_top_level;	/* where a jump goes on that was caught, or NULL */
 };
 
 /* What a step returns besides a status. */
@@ -56,6 +64,8 @@ extern void interlock_loaded (int script);
 extern struct call *interlock_begin (int builtin);
 extern int interlock_step (struct call *, WORD_LIST *);
 extern int interlock_command (struct call *, char **);
+extern int interlock_finish (struct call *);
+extern void interlock_abandon (struct call *);
 extern void interlock_end (struct call *);
 
 /* `$$`. Weak, since the tests of the core link this file into programs that are not bash. */
@@ -83,13 +93,23 @@ interlock_has_news (const struct call *call)
 	 || (is_trapped () && !call->seen_trapped);
 }
 
-/* The calls that run a command holding something, the innermost first. */
+/* The calls in which bash runs something, the innermost first. */
 static struct call *runners;
 
 static void
-leave (void *argument)
+restore_top_level (struct call *call)
 {
-  struct call *call = argument;
+  if (call->outer_top_level == NULL)
+    return;
+  memcpy (&top_level, call->outer_top_level, sizeof top_level);
+  free (call->outer_top_level);
+  call->outer_top_level = NULL;
+}
+
+/* What the call has changed and taken. Does nothing the second time. */
+static void
+give_back (struct call *call)
+{
   struct call **place = &runners;
 
   while (*place != NULL && *place != call)
@@ -97,17 +117,27 @@ leave (void *argument)
   if (*place != NULL)
     *place = call->outer;
 
+  restore_top_level (call);
   if (call->outer_loop_level >= 0)
     loop_level = call->outer_loop_level;
+  call->outer_loop_level = -1;
   if (call->has_suspended_errexit)
     {
       builtin_ignoring_errexit = 0;
       exit_immediately_on_error = errexit_flag;
     }
-  interlock_end (call);
+  call->has_suspended_errexit = 0;
+  interlock_abandon (call);
 }
 
-/* A subshell that exits inside of a command runs no unwind frames. What a parent holds is not ours to give back. */
+static void
+leave (void *argument)
+{
+  give_back (argument);
+  interlock_end (argument);
+}
+
+/* What a parent holds is not ours to give back. */
 static void
 leave_all (void)
 {
@@ -118,7 +148,7 @@ leave_all (void)
       struct call *outer = call->outer;
 
       if (call->runner == getpid ())
-	leave (call);
+	give_back (call);
       call = outer;
     }
 }
@@ -128,6 +158,8 @@ enlist (struct call *call)
 {
   static int is_registered;
 
+  if (call->runner != 0)
+    return;
   if (!is_registered)
     is_registered = atexit (leave_all) == 0;
   call->runner = getpid ();
@@ -135,9 +167,36 @@ enlist (struct call *call)
   runners = call;
 }
 
+/* Does WORK, in which bash may jump to top_level: then what was taken is given back, and the jump goes on. A child that was
+   forked in it has nothing to give back. */
+static int
+guarded (struct call *call, int (*work) (struct call *))
+{
+  pid_t process = getpid ();
+  int status, code;
+
+  enlist (call);
+  call->outer_top_level = malloc (sizeof top_level);
+  if (call->outer_top_level == NULL)
+    return work (call);
+  memcpy (call->outer_top_level, &top_level, sizeof top_level);
+  code = sigsetjmp (top_level, 0);
+  if (code == 0)
+    {
+      status = work (call);
+      restore_top_level (call);
+      return status;
+    }
+  if (getpid () == process)
+    give_back (call);
+  else
+    restore_top_level (call);
+  siglongjmp (top_level, code);
+}
+
 /* Runs what is due. A signal that comes while a trap runs is noticed by looking again; what is set after three looks is
    not going to be served now. */
-static void
+static int
 look_after_signals (struct call *call)
 {
   char *name = this_command_name;
@@ -156,14 +215,15 @@ look_after_signals (struct call *call)
      trap that unloads a builtin frees what it points to. */
   this_command_name = name;
   this_shell_builtin = function;
+  return 0;
 }
 
 /* Under set -e the failure of a command must reach bash as the status of our builtin, since only there bash knows whether
-   an `if` or `||` looks at it. But in a function set -e goes on to end the first failing command. */
+   an `if` or `||` looks at it. But in a function, and in what eval runs, set -e goes on to end the first failing command. */
 static void
 suspend_errexit (struct call *call)
 {
-  if (exit_immediately_on_error && !builtin_ignoring_errexit && !call->calls_function)
+  if (exit_immediately_on_error && !builtin_ignoring_errexit && !call->runs_shell_code)
     {
       call->has_suspended_errexit = 1;
       builtin_ignoring_errexit = 1;
@@ -201,13 +261,18 @@ evaluate (struct call *call)
 static int
 evaluate_one (struct call *call)
 {
+  char *name = this_command_name;
   char *command;
+  int status, failure;
 
-  enlist (call);
   if (interlock_command (call, &command) <= 0)
     return 3;
   suspend_errexit (call);
-  return evalstring (command, NULL, SEVAL_NOHIST);
+  status = evalstring (command, NULL, SEVAL_NOHIST);
+  /* For its message. */
+  this_command_name = name;
+  failure = interlock_finish (call);
+  return failure != 0 ? failure : status;
 }
 
 static int
@@ -228,15 +293,15 @@ run (int builtin, WORD_LIST *words)
 	}
       if (status == EVALUATE)
 	{
-	  status = evaluate (call);
+	  status = guarded (call, evaluate);
 	  break;
 	}
       if (status == RUN)
 	{
-	  status = evaluate_one (call);
+	  status = guarded (call, evaluate_one);
 	  break;
 	}
-      look_after_signals (call);
+      guarded (call, look_after_signals);
       if (breaking || continuing)
 	{
 	  status = 1;

@@ -9,7 +9,7 @@ mod streams;
 mod variables;
 
 use std::cell::Cell;
-use std::ffi::{CStr, CString, OsStr, c_char, c_int};
+use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -46,10 +46,11 @@ pub struct Head {
     seen_interrupt: c_int,
     seen_trapped: c_int,
     outer_loop_level: c_int,
-    calls_function: c_int,
+    runs_shell_code: c_int,
     has_suspended_errexit: c_int,
     runner: libc::pid_t,
     outer: *mut Head,
+    outer_top_level: *mut c_void,
 }
 
 impl Head {
@@ -101,10 +102,11 @@ extern "C" fn interlock_begin(index: c_int) -> *mut Record {
             seen_interrupt: 0,
             seen_trapped: 0,
             outer_loop_level: -1,
-            calls_function: 0,
+            runs_shell_code: 0,
             has_suspended_errexit: 0,
             runner: 0,
             outer: ptr::null_mut(),
+            outer_top_level: ptr::null_mut(),
         },
         builtin: &TABLE[index as usize],
         call: Call::default(),
@@ -135,17 +137,17 @@ unsafe extern "C" fn interlock_step(record: *mut Record, words: *const WordList)
         command::run(world(), &mut Bash, call, builtin, &words)
     }));
     CURRENT.set(ptr::null());
-    let evaluated = |what, is_function| {
+    let evaluated = |what, is_shell_code| {
         // SAFETY: valid as promised.
-        unsafe { (*record).head.calls_function = c_int::from(is_function) };
+        unsafe { (*record).head.runs_shell_code = c_int::from(is_shell_code) };
         what
     };
     match end {
         Ok(Ok(Outcome::Done)) => 0,
         Ok(Ok(Outcome::No)) => 1,
         Ok(Ok(Outcome::Interrupted)) => INTERRUPTED,
-        Ok(Ok(Outcome::Evaluate { is_function })) => evaluated(EVALUATE, is_function),
-        Ok(Ok(Outcome::Run { is_function })) => evaluated(RUN, is_function),
+        Ok(Ok(Outcome::Evaluate { is_shell_code })) => evaluated(EVALUATE, is_shell_code),
+        Ok(Ok(Outcome::Run { is_shell_code })) => evaluated(RUN, is_shell_code),
         Ok(Ok(Outcome::Status(status))) => c_int::from(status),
         Ok(Err(error)) => {
             Bash.warn(&error.message());
@@ -205,7 +207,39 @@ fn check_memory(length: usize) -> Result<()> {
     variables::try_memory(length.saturating_mul(COPIES)).map_err(|()| Error::system("command", Errno::ENOMEM))
 }
 
-/// bash leaves the call, by returning or by a jump. No symbol of bash's is used here.
+/// After the command of a *_run: gives back what it was run with. 0, or the status of the error, which is told.
+///
+/// # Safety
+///
+/// `record` is from [`interlock_begin`] and not ended.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn interlock_finish(record: *mut Record) -> c_int {
+    // SAFETY: valid as promised, and used by nobody else now.
+    match catch_unwind(AssertUnwindSafe(|| command::abandon(world(), unsafe { &mut (*record).call }))) {
+        Ok(Ok(())) => 0,
+        Ok(Err(error)) => {
+            Bash.warn(&error.message());
+            3
+        }
+        Err(_) => 3,
+    }
+}
+
+/// bash leaves the call by a jump, and is maybe half gone: no symbol of bash's is used here. Does nothing the second time.
+///
+/// # Safety
+///
+/// `record` is from [`interlock_begin`] and not ended.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn interlock_abandon(record: *mut Record) {
+    // SAFETY: valid as promised, and used by nobody else now.
+    if let Ok(Err(error)) = catch_unwind(AssertUnwindSafe(|| command::abandon(world(), unsafe { &mut (*record).call })))
+    {
+        streams::write_error(&[b"interlock: ", error.message().as_slice(), b"\n"].concat());
+    }
+}
+
+/// Frees what [`interlock_begin`] has made.
 ///
 /// # Safety
 ///
@@ -213,8 +247,7 @@ fn check_memory(length: usize) -> Result<()> {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn interlock_end(record: *mut Record) {
     // SAFETY: made by Box, given back once.
-    let record = unsafe { Box::from_raw(record) };
-    let _ = catch_unwind(AssertUnwindSafe(|| command::abandon(world(), record.call)));
+    drop(unsafe { Box::from_raw(record) });
 }
 
 /// This shell.

@@ -8,6 +8,7 @@
 
 use std::borrow::Cow;
 
+use super::place::Place;
 use super::words::{printable, usage};
 use super::{Call, Carried, Context, Moved, Outcome, Shell, Target};
 use crate::base::{Error, Name, Result};
@@ -32,6 +33,12 @@ pub struct Delivery {
 impl Delivery {
     pub fn of(items: Vec<Vec<u8>>, taken_from: Option<Name>) -> Delivery {
         Delivery { items, end: b'\n', written: 0, taken_from }
+    }
+
+    /// From where the call began.
+    pub fn at<W: World>(mut self, world: &W, place: &Place) -> Delivery {
+        self.taken_from = self.taken_from.map(|queue| place.find(world, queue));
+        self
     }
 
     /// Undoes the taking. Gives the items back with the error if they could not be put back.
@@ -138,7 +145,7 @@ impl<'a, W: World, S: Shell> Context<'a, W, S> {
     /// Goes on with a delivery that was interrupted.
     pub(super) fn carried_delivery(&mut self) -> Option<Delivery> {
         match std::mem::take(&mut self.call.carried) {
-            Carried::Delivering(delivery) => Some(delivery),
+            Carried::Delivering(delivery) => Some(delivery.at(self.world, &self.call.place)),
             other => {
                 self.call.carried = other;
                 None

@@ -48,7 +48,7 @@ impl<W: World, S: Shell> Context<'_, W, S> {
     }
 
     pub(super) fn link(&self) -> Result<Name> {
-        Name::of_link(self.words.operands[0])
+        Name::of_link(self.words.operands[0]).map(|name| self.call.place.find(self.world, name))
     }
 }
 

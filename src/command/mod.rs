@@ -12,6 +12,7 @@ mod inspect;
 mod line;
 mod locks;
 mod man;
+mod place;
 mod queues;
 mod running;
 mod semaphores;
@@ -37,9 +38,9 @@ pub enum Outcome {
     /// Nothing is held; look after the signals, then run again.
     Interrupted,
     /// Run the commands of [`Call::next_command`], end with the status that says.
-    Evaluate { is_function: bool },
+    Evaluate { is_shell_code: bool },
     /// Run [`Call::next_command`], end with its status.
-    Run { is_function: bool },
+    Run { is_shell_code: bool },
     /// A status of the user's choice.
     Status(u8),
 }
@@ -48,6 +49,7 @@ pub enum Outcome {
 #[derive(Default)]
 pub struct Call {
     start: Option<Time>,
+    place: place::Place,
     carried: Carried,
 }
 
@@ -97,17 +99,22 @@ pub fn run<W: World, S: Shell>(
     for note in std::mem::take(&mut context.notes) {
         context.shell.warn(&note.message());
     }
+    if matches!(end, Ok(Outcome::Interrupted | Outcome::Evaluate { .. } | Outcome::Run { .. })) {
+        call.place.remember(world);
+    }
     end
 }
 
-/// The shell leaves the call for good: what was taken and not delivered goes back, what was locked is unlocked.
-pub fn abandon<W: World>(world: &W, call: Call) {
-    // There is nobody left to tell.
-    let _ = match call.carried {
-        Carried::Delivering(delivery) => delivery.put_back(world, &mut Vec::new()).map_err(|(_, error)| error),
-        Carried::Running(running) => running.release(world),
+/// The shell leaves the call for good, or the command of a *_run has ended: what was taken and not delivered goes back, what
+/// was locked is unlocked.
+pub fn abandon<W: World>(world: &W, call: &mut Call) -> Result<()> {
+    match std::mem::take(&mut call.carried) {
+        Carried::Delivering(delivery) => {
+            delivery.at(world, &call.place).put_back(world, &mut Vec::new()).map_err(|(_, error)| error)
+        }
+        Carried::Running(running) => running.release(world, &call.place),
         _ => Ok(()),
-    };
+    }
 }
 
 /// What the commands of all families work with.
@@ -162,7 +169,7 @@ impl<W: World, S: Shell> Context<'_, W, S> {
     }
 
     fn directory(&self) -> Result<Name> {
-        Name::of_directory(self.words.operands[0])
+        Name::of_directory(self.words.operands[0]).map(|name| self.call.place.find(self.world, name))
     }
 
     /// From `timeout`, else from the second operand.

@@ -132,7 +132,7 @@ impl<W: World, S: Shell> Context<'_, W, S> {
                     return Err(Error::damaged(name.path(), "an item with a NUL byte does not fit into an argument"));
                 }
                 self.call.carried = Carried::Foreach(Foreach { items: items.into_iter(), command });
-                Outcome::Evaluate { is_function: self.shell.is_function(self.words.operands[1]) }
+                Outcome::Evaluate { is_shell_code: self.is_shell_code(self.words.operands[1]) }
             }
             Waited::TimedOut => Outcome::No,
             Waited::Interrupted => Outcome::Interrupted,

@@ -5,15 +5,19 @@
 use std::time::Duration;
 
 use super::line::quoted;
+use super::place::Place;
 use super::words::{number, usage};
-use super::{Action, Carried, Context, Outcome, Shell};
-use crate::base::{Deadline, Name, Result, Timeout};
+use super::{Action, Carried, Context, Outcome, Shell, TABLE};
+use crate::base::{Deadline, Error, Name, Result, Timeout};
 use crate::primitive::wait::Waited;
 use crate::primitive::{bakery, dirlock, mutex, semaphore};
 use crate::sys::World;
 
 /// How long giving a token back insists; nobody else can give it back.
 const INSIST: Duration = Duration::from_secs(5);
+
+/// Builtins of bash that run commands which are not theirs.
+const EVALUATING: [&str; 5] = ["eval", ".", "source", "command", "builtin"];
 
 /// A command that runs while something is held.
 pub struct Running {
@@ -36,14 +40,20 @@ impl Running {
         self.command.take()
     }
 
-    pub fn release<W: World>(&self, world: &W) -> Result<()> {
+    pub fn release<W: World>(self, world: &W, place: &Place) -> Result<()> {
+        let name = place.find(world, self.name);
         match self.held {
-            Held::Mutex => mutex::unlock(world, &self.name, false).map(|_| ()),
-            Held::LockDirectory => dirlock::unlock(world, &self.name, false).map(|_| ()),
-            Held::Bakery => bakery::unlock(world, &self.name, false).map(|_| ()),
+            Held::Mutex => mutex::unlock(world, &name, false).map(|_| ()),
+            Held::LockDirectory => dirlock::unlock(world, &name, false).map(|_| ()),
+            Held::Bakery => bakery::unlock(world, &name, false).map(|_| ()),
             Held::Token => {
                 let deadline = Deadline::At(world.now().after(INSIST));
-                semaphore::post_until(world, &self.name, 1, deadline).map(|_| ())
+                match semaphore::post_until(world, &name, 1, deadline)? {
+                    Waited::Done(()) => Ok(()),
+                    Waited::TimedOut | Waited::Interrupted => {
+                        Err(Error::damaged(name.path(), "the token is lost: busy"))
+                    }
+                }
             }
         }
     }
@@ -69,7 +79,15 @@ impl<W: World, S: Shell> Context<'_, W, S> {
             Waited::Interrupted => return Ok(Outcome::Interrupted),
         }
         self.call.carried = Carried::Running(Running { held, name, command: Some(command) });
-        Ok(Outcome::Run { is_function: self.shell.is_function(self.words.operands[1]) })
+        Ok(Outcome::Run { is_shell_code: self.is_shell_code(self.words.operands[1]) })
+    }
+
+    /// Does the shell run commands that are not ours to see when it runs this one? Then `set -e` stays on, for them.
+    pub(super) fn is_shell_code(&self, command: &[u8]) -> bool {
+        let evaluates = |name: &&str| name.as_bytes() == command;
+        self.shell.is_function(command)
+            || EVALUATING.iter().any(evaluates)
+            || TABLE.iter().any(|builtin| evaluates(&builtin.name) && builtin.synopsis.contains("COMMAND"))
     }
 
     fn acquire(&mut self, deadline: Deadline) -> Result<(Held, Name, Waited<()>)> {

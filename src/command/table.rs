@@ -444,8 +444,8 @@ TIMEOUT is in seconds, decimals allowed: omitted or negative waits for ever,
 As mutex_lock NAME, COMMAND, mutex_unlock NAME.
 COMMAND is a function, builtin or program, run in this shell. Its status is
 passed through, and the lock is given back on every way out: return, exit,
-set -e, Ctrl-C, Ctrl-Z. Under set -e a function that fails ends the script,
-even where if or || looks at the run.",
+set -e, Ctrl-C, Ctrl-Z. Under set -e a function (or eval) that fails
+ends the script, even where if or || looks at the run.",
         statuses: RUN_STATUSES,
         example: "mutex_run -t 5 /run/lock/backup backup --all",
     },
@@ -460,8 +460,8 @@ even where if or || looks at the run.",
 As dirlock_lock NAME, COMMAND, dirlock_unlock NAME.
 COMMAND is a function, builtin or program, run in this shell. Its status is
 passed through, and the lock is given back on every way out: return, exit,
-set -e, Ctrl-C, Ctrl-Z. Under set -e a function that fails ends the script,
-even where if or || looks at the run.",
+set -e, Ctrl-C, Ctrl-Z. Under set -e a function (or eval) that fails
+ends the script, even where if or || looks at the run.",
         statuses: RUN_STATUSES,
         example: "dirlock_run -t 5 /run/lock/backup.d backup --all",
     },
@@ -476,8 +476,8 @@ even where if or || looks at the run.",
 As bakery_lock DIR, COMMAND, bakery_unlock DIR.
 COMMAND is a function, builtin or program, run in this shell. Its status is
 passed through, and the lock is given back on every way out: return, exit,
-set -e, Ctrl-C, Ctrl-Z. Under set -e a function that fails ends the script,
-even where if or || looks at the run.",
+set -e, Ctrl-C, Ctrl-Z. Under set -e a function (or eval) that fails
+ends the script, even where if or || looks at the run.",
         statuses: RUN_STATUSES,
         example: "bakery_run ./bakery serve",
     },
@@ -489,12 +489,13 @@ even where if or || looks at the run.",
         options: &[SLOTS, RUN_TIMEOUT, RUN_STATUS],
         summary: "Run a command while holding a token of a semaphore",
         details: "\
-As sem_wait NAME, COMMAND, sem_post NAME. The token of a shell that is
-killed meanwhile is lost.
+As sem_wait NAME, COMMAND, sem_post NAME.
 COMMAND is a function, builtin or program, run in this shell. Its status is
-passed through, and the lock is given back on every way out: return, exit,
-set -e, Ctrl-C, Ctrl-Z. Under set -e a function that fails ends the script,
-even where if or || looks at the run.",
+passed through, and the token is given back on every way out: return, exit,
+set -e, Ctrl-C and Ctrl-Z at a prompt. The token of a shell that dies of a
+signal meanwhile is lost; trap 'exit 130' INT saves it from Ctrl-C.
+Under set -e a function (or eval) that fails ends the script, even where if
+or || looks at the run.",
         statuses: RUN_STATUSES,
         example: "sem_run -n 4 /run/lock/jobs convert picture.png",
     },

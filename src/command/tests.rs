@@ -439,7 +439,7 @@ fn a_call_that_a_trap_abandons_gives_its_item_back() {
     let mut call = Call::default();
     stage.shell.script = [Next::Move(3), Next::Interrupt].into();
     assert_eq!(stage.step(&mut call, "queue_get @q"), Ok(Outcome::Interrupted));
-    abandon(&stage.world, call);
+    abandon(&stage.world, &mut call).unwrap();
     assert_eq!(stage.items(), ["message", "next"]);
 }
 
@@ -450,7 +450,7 @@ fn an_abandoned_peek_puts_nothing_back() {
     let mut call = Call::default();
     stage.shell.script = [Next::Move(3), Next::Interrupt].into();
     assert_eq!(stage.step(&mut call, "queue_peek @q"), Ok(Outcome::Interrupted));
-    abandon(&stage.world, call);
+    abandon(&stage.world, &mut call).unwrap();
     assert_eq!(stage.items(), ["message"]);
 }
 
@@ -487,7 +487,7 @@ fn the_commands_of_foreach_are_quoted_words() {
     let mut stage = Stage::with_queue();
     stage.run("queue_put @q it's%$(x)  *").unwrap();
     let mut call = Call::default();
-    assert_eq!(stage.step(&mut call, "queue_foreach @q f -a 'b"), Ok(Outcome::Evaluate { is_function: false }));
+    assert_eq!(stage.step(&mut call, "queue_foreach @q f -a 'b"), Ok(Outcome::Evaluate { is_shell_code: false }));
     let mut commands = std::iter::from_fn(|| call.next_command().unwrap()).map(|line| String::from_utf8(line).unwrap());
     assert_eq!(commands.next().unwrap(), r"'f' 'it'\''s $(x)' '-a' ''\''b' ");
     assert_eq!(commands.next().unwrap(), r"'f' '' '-a' ''\''b' ");

@@ -2,12 +2,12 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use nix::fcntl::{RenameFlags, renameat, renameat2};
 use nix::sys::stat::{Mode, fstat, mkdirat};
-use nix::unistd::{UnlinkatFlags, symlinkat, unlinkat};
+use nix::unistd::{UnlinkatFlags, getcwd, symlinkat, unlinkat};
 
 use super::courtesy::Courtesy;
 use super::dir::{self, Dir};
@@ -79,6 +79,10 @@ impl World for Local {
 
     fn critical(&self) -> Blocked {
         Blocked::all()
+    }
+
+    fn current_dir(&self) -> Sys<PathBuf> {
+        getcwd()
     }
 
     fn open_dir(&self, path: &Path) -> Sys<Dir> {

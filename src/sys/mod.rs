@@ -30,7 +30,7 @@ mod wait;
 mod watch;
 
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub use nix::errno::Errno;
 
@@ -142,6 +142,8 @@ pub trait World {
 
     // Directories.
 
+    /// Where relative paths begin.
+    fn current_dir(&self) -> Sys<PathBuf>;
     /// Follows links: the user chose the path.
     fn open_dir(&self, path: &Path) -> Sys<Self::Dir>;
     /// Does not follow a link in the last component. `.` opens the directory a second time, for marks of its own.

@@ -169,6 +169,29 @@ load helper
   [[ $(<errors) == *queue_get:* ]]
 }
 
+@test "queue: an item goes back when a trap ends the script in the middle of its delivery" {
+  mkfifo pipe
+  in_shell 'queue_init q; queue_put q "$(printf %0100000d 7)"'
+  local way
+  for way in 'exit 3' 'set -e; false' 'set -u; : $nothing_here' 'return 3'; do
+    printf '. "$INTERLOCK_PRELUDE"\n%s\n' "trap '$way' USR1; get() { queue_get q >pipe; }; get; exit" >script
+    exec 8<>pipe
+    start script "$INTERLOCK_BASH" script
+    until_true 10 has_begun pipe || fail "$way: nothing came"
+    kill -USR1 "${pids[script]}"
+    end_of script
+    exec 8<&-
+    (( status > 0 ))
+    in_shell 'queue_len q; rm pipe; mkfifo pipe'
+    expect_output 1
+  done
+}
+
+# Is there something in the pipe that we have open as 8?
+has_begun() {
+  read -rt 0 -u 8
+}
+
 @test "queue: an item that a trap's change of the variable refuses goes back" {
   in_shell 'queue_init q'
   start_shell waiter 'trap "readonly item; queue_put q kept" USR1; queue_get -v item q 20 || printf "%s\n" $?; queue_len q'

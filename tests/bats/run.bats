@@ -81,8 +81,79 @@ load helper
   expect_files
 }
 
+# from_file CODE: as a script that is read from a file, which bash leaves on other ways than -c.
+from_file() {
+  printf '. "$INTERLOCK_PRELUDE"\n%s\n' "$1" >"$T/script"
+  start script "$INTERLOCK_BASH" "$T/script"
+  end_of script
+  rm "$T/script"
+}
+
+@test "run: an EXIT trap finds the lock free, whatever ended the script" {
+  local way
+  # Under set -e and set -u together an unset variable is told after the EXIT trap.
+  for way in 'work() { exit 4; }; mutex_run m work' 'mutex_run m exit 4' 'set -e; work() { false; }; mutex_run m work' \
+    'set +e -u; work() { : $nothing_here; }; mutex_run m work' 'trap "exit 4" USR1; mutex_run m eval "kill -USR1 \$\$; nap 30"' \
+    '( trap "answer mutex_trylock m; mutex_unlock m" EXIT; mutex_run m exit 4 ) || :; trap - EXIT'; do
+    from_file "trap 'answer mutex_trylock m; mutex_unlock m' EXIT; $way"
+    expect_output 0
+    in_shell "trap 'answer mutex_trylock m; mutex_unlock m' EXIT; $way"
+    expect_output 0
+  done
+  expect_files
+}
+
+@test "run: what was taken is given back though the command changes the directory" {
+  mkdir a b
+  in_shell '
+    sem_init a/s 1; sem_init b/s 0
+    cd b; mutex_lock m; dirlock_lock d; cd ../a
+    away() { cd ../b; }
+    for run in "mutex_run m" "dirlock_run d" "bakery_run k" "sem_run s"; do
+      answer $run away
+      cd ../a
+    done
+    answer mutex_trylock m; answer dirlock_trylock d; answer bakery_trylock k; sem_peek s
+    cd ../b
+    answer mutex_trylock m; answer dirlock_trylock d; sem_peek s'
+  expect_output $'0\n0\n0\n0\n0\n0\n0\n1\n1\n1\n0'
+  expect_quiet
+}
+
+@test "run: what was taken is given back though an EXIT trap changes the directory" {
+  from_file 'sem_init s 1; trap "cd /" EXIT; work() { exit 4; }; sem_run s work'
+  expect_status 4
+  in_shell 'sem_peek s'
+  expect_output 1
+}
+
+@test "run: what was taken is given back though its directory gets another name" {
+  mkdir a
+  in_shell 'cd a; work() { mv ../a ../c; }; answer mutex_run m work; answer mutex_trylock m; answer mutex_unlock ../c/m'
+  expect_output $'0\n0\n0'
+  expect_quiet
+}
+
+@test "run: an error in giving back is told" {
+  in_shell 'answer dirlock_run d touch d/x'
+  expect_output 3
+  expect_error '*dirlock_run: d: holds x, which is not ours*'
+}
+
+@test "run: set -e goes on in what a builtin evaluates" {
+  once_is_enough
+  printf 'work\n' >job
+  local command
+  for command in 'mutex_run a eval work' 'mutex_run a . ./job' 'mutex_run a command eval work' 'mutex_run a mutex_run b work' \
+    'mutex_run a queue_foreach q work' 'queue_foreach q eval'; do
+    in_shell "rm -rf q; queue_init q; queue_put q work; set -e; work() { false; printf 'went on\n'; }; $command; printf 'after\n'"
+    expect_status 1
+    expect_output ''
+  done
+}
+
 @test "run: a subshell of the command that exits gives nothing back" {
-  in_shell 'mutex_run m eval "( exit 3 ); answer mutex_trylock m; x=\$(exit 2) || answer mutex_trylock m"'
+  in_shell 'mutex_run m eval "( exit 3 ) || :; answer mutex_trylock m; x=\$(exit 2) || answer mutex_trylock m"'
   expect_output $'1\n1'
   expect_files
 }

@@ -109,3 +109,21 @@ percentile() {
   end_of waiter
   expect_output $'0\n0'
 }
+
+@test "waiting: for the same object though a trap changes the directory" {
+  mkdir a b
+  in_shell 'sem_init a/s 0'
+  ln -s 1 a/m
+  start_shell locker 'cd a; trap "cd ../b; latch locker" USR1; answer mutex_lock m 20; answer mutex_unlock ../a/m'
+  start_shell taker 'cd a; trap "cd ../b; latch taker" USR1; answer sem_wait s 20'
+  await_asleep locker taker
+  kill -USR1 "${pids[locker]}" "${pids[taker]}"
+  await locker
+  await taker
+  rm a/m
+  in_shell 'sem_post a/s'
+  end_of locker
+  expect_output $'0\n0'
+  end_of taker
+  expect_output 0
+}

@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::{self, Debug};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use interlock::base::{Deadline, Process, Time};
@@ -419,6 +419,10 @@ impl World for Sim {
 
     fn keeps(&self, rule: Rule) -> bool {
         self.machine.kernel().options.omitted != Some(rule)
+    }
+
+    fn current_dir(&self) -> Sys<PathBuf> {
+        Ok("/".into())
     }
 
     fn open_dir(&self, path: &Path) -> Sys<SimDir> {
