@@ -65,6 +65,7 @@ extern struct call *interlock_begin (int builtin);
 extern int interlock_step (struct call *, WORD_LIST *);
 extern int interlock_command (struct call *, char **);
 extern int interlock_finish (struct call *);
+extern void interlock_give_back (struct call *);
 extern void interlock_abandon (struct call *);
 extern void interlock_end (struct call *);
 
@@ -202,6 +203,10 @@ look_after_signals (struct call *call)
   char *name = this_command_name;
   builtin_function *function = this_shell_builtin;
   int looks = 0;
+
+  /* Of this signal bash dies from here, after its EXIT trap, without a jump and without exit handlers. */
+  if (terminating_signal && !call->seen_terminating)
+    interlock_give_back (call);
 
   do
     check_signals_and_traps ();

@@ -225,6 +225,21 @@ unsafe extern "C" fn interlock_finish(record: *mut Record) -> c_int {
     }
 }
 
+/// bash is about to die inside of the call; should it not, the call goes on.
+///
+/// # Safety
+///
+/// `record` is from [`interlock_begin`] and not ended.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn interlock_give_back(record: *mut Record) {
+    // SAFETY: valid as promised, and used by nobody else now.
+    if let Ok(Err(error)) =
+        catch_unwind(AssertUnwindSafe(|| command::give_back(world(), unsafe { &mut (*record).call })))
+    {
+        Bash.warn(&error.message());
+    }
+}
+
 /// bash leaves the call by a jump, and is maybe half gone: no symbol of bash's is used here. Does nothing the second time.
 ///
 /// # Safety

@@ -117,6 +117,15 @@ pub fn abandon<W: World>(world: &W, call: &mut Call) -> Result<()> {
     }
 }
 
+/// The shell may not come back, and then nobody calls [`abandon`]: what was taken and not delivered goes back. If it does
+/// come back the call takes it again.
+pub fn give_back<W: World>(world: &W, call: &mut Call) -> Result<()> {
+    match call.carried {
+        Carried::Delivering(_) => abandon(world, call),
+        _ => Ok(()),
+    }
+}
+
 /// What the commands of all families work with.
 struct Context<'a, W, S> {
     world: &'a W,

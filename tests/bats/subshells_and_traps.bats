@@ -265,6 +265,48 @@ is_at_pipe() {
   [[ -e $LATCHES/trapped ]]
 }
 
+# start_getter CODE: a script, a file, with CODE before it writes to a pipe that nobody reads.
+start_getter() {
+  printf '%s\n' '. "$INTERLOCK_PRELUDE"' "$1" 'queue_get q 0 >pipe' >getter
+  [[ -p pipe ]] || mkfifo pipe
+  exec {pipe}<>pipe
+  start getter "$INTERLOCK_BASH" ./getter
+  await_asleep getter
+}
+
+@test "trap: an item that is being written goes back when one ends a script that is a file" {
+  in_shell 'queue_init q; printf -v item "%100000s" x; queue_put q "$item" next'
+  local -i expected
+  local code
+  while read -r expected code; do
+    start_getter "$code"
+    kill -TERM "${pids[getter]}"
+    end_of getter
+    exec {pipe}>&-
+    (( status == expected )) || fail "$code: $status" || return
+    in_shell 'queue_len q; queue_peek -v item q; printf "%s\n" "${#item}"'
+    expect_output $'2\n100000' || fail "$code" || return
+  done <<'END'
+3 trap 'exit 3' TERM
+1 set -e; trap false TERM
+3 trap 'sem_init s 1; sem_run s exit 3' TERM
+3 f() { trap 'exit 3' TERM; queue_get q 0 >pipe; }; f
+143 trap 'x=gone' EXIT
+END
+}
+
+@test "trap: a subshell of one does not give back what its parent writes" {
+  in_shell 'queue_init q; printf -v item "%100000s" x; queue_put q "$item"'
+  start_getter "trap '(exit 3) || :; x=\$(exit 4) || :; latch trapped' USR1"
+  kill -USR1 "${pids[getter]}"
+  await trapped
+  [[ $(head -c 100001 <&"$pipe" | wc -c) -eq 100001 ]]
+  end_of getter
+  expect_status 0
+  in_shell 'queue_len q'
+  expect_output 0
+}
+
 @test "trap: a waiter that was stopped goes on" {
   start_shell holder 'mutex_lock m; latch locked; await finish; mutex_unlock m'
   await locked
