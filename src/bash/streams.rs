@@ -1,21 +1,23 @@
 //! Reading and writing so that a signal is noticed and a closed pipe is an error, not the end of the shell.
 
 use std::ffi::OsStr;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use nix::fcntl::{OFlag, open};
+use nix::fcntl::{FcntlArg, OFlag, fcntl, open};
 use nix::poll::{PollFd, PollFlags};
-use nix::sys::signal::{SigSet, Signal};
-use nix::sys::stat::{Mode, SFlag, fstat};
+use nix::sys::socket::{MsgFlags, send};
+use nix::sys::stat::{FileStat, Mode, SFlag, fstat, major};
 use nix::sys::time::TimeSpec;
 
 use super::ffi;
 use crate::command::Moved;
-use crate::sys::{Blocked, Errno, Sys};
+use crate::sys::{Blocked, Errno, Sys, spared};
 
 /// The longest sleep; then the shell may look at its signals.
 const RECHECK: TimeSpec = TimeSpec::new(1, 0);
-/// A pipe that is ready takes so much at once without blocking.
+/// Before the next try with what was ready and did not take anything.
+const NAP: TimeSpec = TimeSpec::new(0, 1_000_000);
+/// A pipe that is ready takes so much at once without blocking, if nobody else is faster.
 const PIECE: usize = libc::PIPE_BUF;
 
 /// Is standard input one?
@@ -31,17 +33,76 @@ pub fn write(bytes: &[u8], is_pending: impl Fn() -> bool) -> Sys<Moved> {
     unsafe { libc::fflush(ffi::stdout) };
     // SAFETY: the number stands for whatever is open there now; if nothing is, EBADF.
     let output = unsafe { BorrowedFd::borrow_raw(libc::STDOUT_FILENO) };
-    let is_file =
-        fstat(output).is_ok_and(|stat| SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT == SFlag::S_IFREG);
-    let piece = if is_file { bytes } else { &bytes[..bytes.len().min(PIECE)] };
-    when_ready(output, PollFlags::POLLOUT, is_pending, || {
-        let was_pending = is_sigpipe_pending();
-        nix::unistd::write(output, piece).inspect_err(|&errno| {
-            if errno == Errno::EPIPE && !was_pending {
-                eat_sigpipe();
-            }
+    let output = Output::of(output);
+    when_ready(output.standard, PollFlags::POLLOUT, is_pending, |blocked| output.write(blocked, bytes))
+}
+
+/// Standard output, and how to write to it: that it is ready may be over when we come, since others write to it, too, and
+/// a terminal that is ready need not have room for all. Its description is shared with them, so it stays as it is.
+struct Output<'a> {
+    standard: BorrowedFd<'a>,
+    how: How,
+}
+
+enum How {
+    /// A file, or what does not block.
+    AsItIs,
+    /// A description of our own that does not block.
+    Through(OwnedFd),
+    Socket,
+    /// Blocks, so signals must be able to end it.
+    Blocking,
+}
+
+impl Output<'_> {
+    fn of(standard: BorrowedFd<'_>) -> Output<'_> {
+        let how = match (fstat(standard), fcntl(standard, FcntlArg::F_GETFL)) {
+            (Ok(stat), Ok(flags)) => How::of(&stat, OFlag::from_bits_truncate(flags)),
+            // It is closed, and so is the error.
+            _ => How::AsItIs,
+        };
+        Output { standard, how }
+    }
+
+    fn write(&self, blocked: &Blocked, bytes: &[u8]) -> Sys<usize> {
+        let piece = &bytes[..bytes.len().min(PIECE)];
+        spared(|_| match &self.how {
+            How::AsItIs => nix::unistd::write(self.standard, bytes),
+            How::Through(own) => nix::unistd::write(own, bytes),
+            How::Socket => send(self.standard.as_raw_fd(), piece, MsgFlags::MSG_DONTWAIT),
+            How::Blocking => blocked.open(|| nix::unistd::write(self.standard, piece)),
         })
-    })
+    }
+}
+
+impl How {
+    fn of(stat: &FileStat, flags: OFlag) -> How {
+        let kind = SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT;
+        let is_written = flags & OFlag::O_ACCMODE != OFlag::O_RDONLY;
+        if kind == SFlag::S_IFREG || flags.contains(OFlag::O_NONBLOCK) || !is_written {
+            How::AsItIs
+        } else if kind == SFlag::S_IFSOCK {
+            How::Socket
+        } else if kind == SFlag::S_IFIFO || (kind == SFlag::S_IFCHR && is_pseudo_terminal(stat)) {
+            open_again(stat).map_or(How::Blocking, How::Through)
+        } else {
+            // Opening other devices may do things.
+            How::Blocking
+        }
+    }
+}
+
+/// The end that programs have. The other one, and names like /dev/tty, are something else each time they are opened.
+fn is_pseudo_terminal(stat: &FileStat) -> bool {
+    (136..=143).contains(&major(stat.st_rdev))
+}
+
+/// `None` where that is not allowed, as after a change of the user, or nobody reads.
+fn open_again(stat: &FileStat) -> Option<OwnedFd> {
+    let flags = OFlag::O_WRONLY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC | OFlag::O_NOCTTY;
+    let own = open(c"/proc/self/fd/1", flags, Mode::empty()).ok()?;
+    let same = fstat(&own).is_ok_and(|own| (own.st_dev, own.st_ino) == (stat.st_dev, stat.st_ino));
+    same.then_some(own)
 }
 
 /// Reads from `file` or standard input.
@@ -51,7 +112,8 @@ pub fn read(file: Option<&OwnedFd>, buffer: &mut [u8], is_pending: impl Fn() -> 
     }
     // SAFETY: as above.
     let input = file.map_or_else(|| unsafe { BorrowedFd::borrow_raw(libc::STDIN_FILENO) }, AsFd::as_fd);
-    when_ready(input, PollFlags::POLLIN, is_pending, || nix::unistd::read(input, buffer))
+    // Others may read from it, too, and be faster.
+    when_ready(input, PollFlags::POLLIN, is_pending, |blocked| blocked.open(|| nix::unistd::read(input, buffer)))
 }
 
 /// A script that comes from standard input is shared with us, as with `read`.
@@ -69,7 +131,7 @@ pub fn write_error(mut bytes: &[u8]) {
     // SAFETY: as above.
     let errors = unsafe { BorrowedFd::borrow_raw(libc::STDERR_FILENO) };
     while !bytes.is_empty() {
-        match nix::unistd::write(errors, bytes) {
+        match spared(|blocked| blocked.open(|| nix::unistd::write(errors, bytes))) {
             Ok(count) if count > 0 => bytes = &bytes[count..],
             Err(Errno::EINTR) => {}
             _ => return,
@@ -87,7 +149,7 @@ fn when_ready(
     file: BorrowedFd<'_>,
     wanted: PollFlags,
     is_pending: impl Fn() -> bool,
-    mut act: impl FnMut() -> Sys<usize>,
+    mut act: impl FnMut(&Blocked) -> Sys<usize>,
 ) -> Sys<Moved> {
     loop {
         let blocked = Blocked::all();
@@ -100,25 +162,11 @@ fn when_ready(
             Err(errno) => return Err(errno),
             Ok(_) => {}
         }
-        match act() {
-            // Somebody else was faster at a non-blocking file.
-            Err(Errno::EAGAIN | Errno::EINTR) => continue,
+        match act(&blocked) {
+            // Somebody else was faster, or there is room for less than a character.
+            Err(Errno::EAGAIN) => _ = blocked.poll(&mut [], NAP),
+            Err(Errno::EINTR) => {}
             moved => return moved.map(Moved::Bytes),
         }
     }
-}
-
-fn is_sigpipe_pending() -> bool {
-    let mut pending = SigSet::empty();
-    // SAFETY: a valid place for the answer.
-    unsafe { libc::sigpending(std::ptr::from_mut(&mut pending).cast()) == 0 && pending.contains(Signal::SIGPIPE) }
-}
-
-/// Takes away the SIGPIPE that the failed write has raised.
-fn eat_sigpipe() {
-    let mut sigpipe = SigSet::empty();
-    sigpipe.add(Signal::SIGPIPE);
-    let now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: valid arguments; the signal is blocked.
-    unsafe { libc::sigtimedwait(sigpipe.as_ref(), std::ptr::null_mut(), &now) };
 }

@@ -40,7 +40,7 @@ use observe::Observed;
 pub use rule::Rule;
 #[cfg(test)]
 pub use scratch::Scratch;
-pub use signals::Blocked;
+pub use signals::{Blocked, spared};
 
 pub type Sys<T> = std::result::Result<T, Errno>;
 

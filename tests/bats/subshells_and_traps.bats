@@ -307,6 +307,49 @@ END
   expect_output 0
 }
 
+@test "trap: those who write to one pipe hear a signal when its reader stops" {
+  once_is_enough
+  in_shell 'queue_init q; printf -v item "%30000s" x; for i in {1..16}; do queue_put q "$item"; done'
+  mkfifo pipe
+  exec {pipe}<>pipe
+  local who
+  local -i i
+  for who in 1 2 3 4; do
+    start_shell "$who" 'while queue_get q 0; do :; done >pipe'
+  done
+  await_asleep 1 2 3 4
+  for (( i = 0; i < 10; i++ )); do
+    head -c 4096 <&"$pipe" >/dev/null
+    # They race for the room, and who comes too late must not block.
+    await_asleep 1 2 3 4
+  done
+  for who in 1 2 3 4; do
+    kill -TERM "${pids[$who]}"
+    end_of "$who"
+    expect_status 143
+  done
+}
+
+@test "trap: one runs while an item is written to a terminal that has room for less" {
+  once_is_enough
+  in_shell 'queue_init q; printf -v item "%030000d" 7; queue_put q "$item"'
+  printf '%s\n' '. "$INTERLOCK_PRELUDE"; trap "latch trapped" USR1; latch ready; await stopped; queue_get q' >getter
+  SHELL=$INTERLOCK_BASH start terminal script -qefc "exec '$INTERLOCK_BASH' ./getter" /dev/null
+  await ready
+  local child
+  child_of "${pids[terminal]}"
+  kill -STOP "${pids[terminal]}"
+  await_stopped terminal
+  latch stopped
+  until_true "$limit" is_asleep "$child" || fail "it is deaf"
+  kill -USR1 "$child"
+  await trapped
+  resume terminal
+  end_of terminal
+  expect_status 0
+  [[ $(tr -dc 0-9 <"$records/terminal.out") == "$(printf '%030000d' 7)" ]]
+}
+
 @test "trap: a waiter that was stopped goes on" {
   start_shell holder 'mutex_lock m; latch locked; await finish; mutex_unlock m'
   await locked
