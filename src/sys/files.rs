@@ -9,7 +9,7 @@ use nix::sys::uio::{pread, pwrite};
 use nix::unistd::{Gid, fchown, ftruncate};
 
 use super::dir::Dir;
-use super::{Access, Errno, Sys};
+use super::{Access, Errno, Sys, spared};
 
 /// Never follows a link, never blocks on a FIFO, never makes a terminal ours.
 pub fn open(dir: &Dir, name: &OsStr, access: Access) -> Sys<OwnedFd> {
@@ -30,7 +30,7 @@ pub fn read_at(file: &OwnedFd, offset: u64, buffer: &mut [u8]) -> Sys<usize> {
 
 pub fn write_at(file: &OwnedFd, offset: u64, bytes: &[u8]) -> Sys<usize> {
     let offset = position(offset)?;
-    again(|| pwrite(file, bytes, offset))
+    spared(|_| again(|| pwrite(file, bytes, offset)))
 }
 
 pub fn truncate(file: &OwnedFd, length: u64) -> Sys<()> {

@@ -72,3 +72,21 @@ SMALL='
   expect_output $'0\n0'
   expect_quiet
 }
+
+@test "file size limit: an item that does not fit into the output is back in the queue, and the shell lives" {
+  head -c 6000 /dev/zero >out
+  in_shell 'queue_init q; queue_put q "$(printf "%04000d" 7)" two; ulimit -Sf 8; rc=0; queue_get q 0 >>out || rc=$?; ulimit -Sf unlimited; printf "%s\n" "$rc"; queue_len q; queue_peek q'
+  expect_output $'3\n2\n'"$(printf '%04000d' 7)"
+  expect_error '*queue_get: standard output: File too large'
+}
+
+@test "file size limit: what is to be put beyond it is refused, and the queue is as before" {
+  # The messages must not go to a file.
+  in_shell 'queue_init q; queue_put q one
+    refused() { ( ulimit -f "$1"; shift; answer "$@" ) 2>&1 | sed "s/.*: File/File/"; }
+    refused 8 queue_put q "$(printf "%09000d" 7)"
+    refused 0 queue_put q x; refused 0 sem_init s 1; refused 0 sem_post q/sem; refused 0 bakery_lock b
+    queue_len q; queue_get q 0; answer queue_get q 0'
+  expect_output "$(printf 'File too large\n3\n%.0s' 1 2 3 4 5)"$'\n1\none\n1'
+  expect_quiet
+}
