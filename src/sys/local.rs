@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use nix::fcntl::{RenameFlags, renameat, renameat2};
 use nix::sys::stat::{Mode, fstat, mkdirat};
+use nix::sys::time::TimeSpec;
 use nix::unistd::{UnlinkatFlags, getcwd, symlinkat, unlinkat};
 
 use super::courtesy::Courtesy;
@@ -217,6 +218,11 @@ impl World for Local {
 
     fn sleep(&self, waiter: &mut Waiter, deadline: Deadline) -> Wake {
         waiter.sleep(deadline, &Sleep { pending: self.pending, random: &|| self.random() })
+    }
+
+    fn is_interrupted(&self) -> bool {
+        let _ = Blocked::all().poll(&mut [], TimeSpec::new(0, 0));
+        (self.pending)()
     }
 
     fn observe(&self) -> Observed {

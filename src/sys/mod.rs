@@ -227,6 +227,11 @@ pub trait World {
     /// Sleeps until something is heard, for a re-check period (at most 1 s) at the longest.
     fn sleep(&self, waiter: &mut Self::Waiter, deadline: Deadline) -> Wake;
 
+    /// Lets signals in for a moment of a critical section that lasts. Is there one for bash to look at?
+    fn is_interrupted(&self) -> bool {
+        false
+    }
+
     // For looking at things, not for deciding anything. Worlds without onlookers need none of it.
 
     /// What the kernel shows of holders and waiters.

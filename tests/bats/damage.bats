@@ -82,3 +82,24 @@ load helper
   in_shell 'queue_put q three; queue_get q; queue_get q 5; answer queue_get q 0; cat q/sem/counter'
   expect_output $'one\nthree\n1\n0'
 }
+
+@test "damage: looking through a huge zeroed tail of data is ended by a signal" {
+  in_shell 'queue_init q; queue_put q item'
+  cp q/data good
+  truncate -s 4T q/data
+  local -i expected
+  local code
+  while read -r expected code; do
+    start_shell looker "$code"
+    until_true "$limit" test -L q/mutex
+    kill -TERM "${pids[looker]}"
+    end_of looker
+    (( status == expected )) || fail "$code: $status" || return
+  done <<'END'
+3 trap 'exit 3' TERM; queue_len q
+143 queue_get q 0
+END
+  cat good >q/data
+  in_shell 'queue_get q 0; queue_len q'
+  expect_output $'item\n0'
+}

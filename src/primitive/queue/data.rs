@@ -22,6 +22,9 @@ pub const DATA: &str = "data";
 /// The smallest page of any Linux; a larger one only makes a write cut less often.
 pub const PAGE: usize = 4096;
 
+/// Blocks that are read in milliseconds.
+const BREATH: u64 = 4096;
+
 pub struct Data<'a, W: World> {
     pub(super) world: &'a W,
     pub(super) dir: &'a W::Dir,
@@ -102,8 +105,7 @@ impl<'a, W: World> Data<'a, W> {
 
     #[cold]
     fn cut_tail(&mut self, notes: &mut Vec<Error>) -> Result<()> {
-        let end = self.end_of_last_line()?;
-        let is_damage = end > 0 || self.first_live_before(self.length)?.is_some();
+        let (end, is_damage) = self.end_of_last_line()?;
         let cut = self.length - end;
         self.truncate(end)?;
         if is_damage {
@@ -113,14 +115,21 @@ impl<'a, W: World> Data<'a, W> {
         Ok(())
     }
 
-    /// The offset behind the last newline; 0 if there is none.
-    fn end_of_last_line(&mut self) -> Result<u64> {
+    /// The offset behind the last newline, 0 if there is none; and whether anything in the file is not consumed. A tail that
+    /// a crash has zeroed may be of any length, so signals can end this.
+    fn end_of_last_line(&mut self) -> Result<(u64, bool)> {
+        let mut has_live = false;
         for index in (0..self.blocks()).rev() {
-            if let Some(newline) = self.block(index)?.iter().rposition(|&byte| byte == b'\n') {
-                return Ok(offset(index, newline) + 1);
+            let block = self.block(index)?;
+            if let Some(newline) = block.iter().rposition(|&byte| byte == b'\n') {
+                return Ok((offset(index, newline) + 1, true));
+            }
+            has_live |= position(block, |byte| byte != 0).is_some();
+            if index % BREATH == BREATH - 1 && self.world.is_interrupted() {
+                return Err(self.error(Errno::EINTR));
             }
         }
-        Ok(0)
+        Ok((0, has_live))
     }
 
     /// The first byte that is not consumed; the length if there is none. Its cost grows with the logarithm of what was

@@ -202,14 +202,18 @@ fn locked_unless<W: World, T>(
         Try::Busy => return Ok(Try::Busy),
         Try::Interrupted => return Ok(Try::Interrupted),
     };
-    semaphore.with_count(deadline, |count| {
+    let end = semaphore.with_count(deadline, |count| {
         let mut data = Data::open(world, name, &dir, notes)?;
         if mutex.took_over {
             data.remove_new();
             post_missing(&mut data, count)?;
         }
         act(&mut Open { data, count, notes })
-    })
+    });
+    match end {
+        Err(Error::System { errno: Errno::EINTR, .. }) => Ok(Try::Interrupted),
+        end => end,
+    }
 }
 
 /// Certainly no item, no token and nothing to repair.
