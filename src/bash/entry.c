@@ -63,6 +63,7 @@ enum { INTERRUPTED = -1, EVALUATE = -2, RUN = -3 };
 extern void interlock_loaded (int script);
 extern struct call *interlock_begin (int builtin);
 extern int interlock_step (struct call *, WORD_LIST *);
+extern void interlock_broken_off (struct call *, WORD_LIST *);
 extern int interlock_command (struct call *, char **);
 extern int interlock_finish (struct call *);
 extern void interlock_give_back (struct call *);
@@ -309,6 +310,7 @@ run (int builtin, WORD_LIST *words)
       guarded (call, look_after_signals);
       if (breaking || continuing)
 	{
+	  interlock_broken_off (call, words);
 	  status = 1;
 	  break;
 	}

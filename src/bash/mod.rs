@@ -161,6 +161,23 @@ unsafe extern "C" fn interlock_step(record: *mut Record, words: *const WordList)
     }
 }
 
+/// A `break` in a trap ends the call instead of the next step.
+///
+/// # Safety
+///
+/// As for [`interlock_step`].
+#[unsafe(no_mangle)]
+unsafe extern "C" fn interlock_broken_off(record: *mut Record, words: *const WordList) {
+    let _ = catch_unwind(AssertUnwindSafe(|| {
+        // SAFETY: valid as promised, and used by nobody else now.
+        let (builtin, call) = unsafe { ((*record).builtin, &mut (*record).call) };
+        // SAFETY: bash's own list, which outlives the call.
+        let mut args = unsafe { Args::new(words) };
+        let words: Vec<&[u8]> = args.raw_arguments().map(|word| word.to_bytes()).collect();
+        command::broken_off(world(), &mut Bash, call, builtin, &words);
+    }));
+}
+
 /// After EVALUATE and RUN: 1 and the next command, for bash to free; 0 after the last; -1 after an error, which is told.
 ///
 /// # Safety

@@ -42,9 +42,12 @@ pub fn refuses(target: Target<'_>) -> Option<&'static str> {
     }
 }
 
+fn is_reference(variable: &ShellVar) -> bool {
+    variable.attributes & ATT_NAMEREF != 0
+}
+
 /// A reference without a target would be given one by an assignment; one to `a[$(command)]` would run it.
 fn leads_astray(name: &CStr) -> bool {
-    let is_reference = |variable: &ShellVar| variable.attributes & ATT_NAMEREF != 0;
     // SAFETY: a C string that is only read; bash answers NULL or a living variable.
     let (first, last) =
         unsafe { (find_variable_noref(name.as_ptr()).as_ref(), find_variable_last_nameref(name.as_ptr(), 0).as_ref()) };
@@ -108,11 +111,21 @@ pub fn set_array(name: &[u8], values: &[Vec<u8>]) -> Result<()> {
     Ok(())
 }
 
+/// What a reference leads to is unset, and the reference stays. bash's own function takes the reference for its target
+/// where that is not set, or has the same name: then nothing is unset.
 pub fn unset(name: &[u8]) {
-    if let Ok(name) = CString::new(name) {
-        // SAFETY: a C string that is not kept.
-        unsafe { unbind_variable(name.as_ptr()) };
-    }
+    let Ok(name) = CString::new(name) else { return };
+    // SAFETY: a C string that is only read; bash answers NULL or a living variable.
+    let (first, last) =
+        unsafe { (find_variable_noref(name.as_ptr()).as_ref(), find_variable_last_nameref(name.as_ptr(), 0).as_ref()) };
+    let target = match (first, last) {
+        // SAFETY: the value of a reference is a C string, since the target was not refused; copied.
+        (_, Some(last)) if is_reference(last) => unsafe { CStr::from_ptr(last.value) }.to_owned(),
+        (Some(first), None) if is_reference(first) => return,
+        _ => name,
+    };
+    // SAFETY: a C string that is not kept.
+    unsafe { unbind_variable(target.as_ptr()) };
 }
 
 /// bash ends the shell when it has no memory for a copy. A trial before takes the risk out of all but the last bytes.

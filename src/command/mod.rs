@@ -105,6 +105,22 @@ pub fn run<W: World, S: Shell>(
     end
 }
 
+/// A trap's `break` has ended the call with status 1, before [`abandon`].
+pub fn broken_off<W: World, S: Shell>(
+    world: &W,
+    shell: &mut S,
+    call: &mut Call,
+    builtin: &'static Builtin,
+    words: &[&[u8]],
+) {
+    let Ok(Asked::Call(words)) = words::parse(builtin, words) else { return };
+    let start = call.start(world);
+    let mut context = Context { world, shell, call, builtin, words, start, notes: Vec::new() };
+    if let Ok(target) = context.any_target() {
+        let _ = context.unset_unless_done(target, Ok(Outcome::No));
+    }
+}
+
 /// The shell leaves the call for good, or the command of a *_run has ended: what was taken and not delivered goes back, what
 /// was locked is unlocked.
 pub fn abandon<W: World>(world: &W, call: &mut Call) -> Result<()> {

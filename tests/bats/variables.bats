@@ -87,6 +87,53 @@ declare -a declared=([0]="5" [1]="6")\ndeclare -a fresh=([0]="7" [1]="8")'
   expect_output 'unset again outer unset unset'
 }
 
+@test "variables: a failed call unsets what a reference leads to, never the reference" {
+  in_shell '
+    queue_init q
+    get() { local -n out=$1; queue_get -v out q 0 || { queue_put q job; queue_get -v out q 0; }; }
+    get_all() { local -n out=$1; queue_get -a out -n 2 q 0 || { queue_put q a b; queue_get -a out -n 2 q 0; }; }
+    get message; get_all list; printf "%s " "$message" "${list[@]}"
+    get message; get_all list; printf "%s " "$message" "${list[@]}"
+    declare -gn far=near near=target
+    for how in "queue_peek -v" "queue_peek -a" "queue_len -v" "sem_peek -v"; do
+      for target in "" old; do
+        case $target in "") unset -v target ;; esac
+        $how far none 2>/dev/null || printf "%s " "${target-unset}"
+        declare -p far near | xargs -n 3 | xargs
+      done
+    done'
+  local line='unset declare -n far=near declare -n near=target' expected
+  printf -v expected '\n%s' "$line"{,,,,,,,}
+  expect_output "job a b job a b ${expected:1}"
+  expect_quiet
+}
+
+@test "variables: a reference to its own name stays, too" {
+  # bash warns of it at every use.
+  in_shell '
+    queue_init q
+    get() { local -n message=$1; queue_get -v message q 0 || { queue_put q job; queue_get -v message q 0; }; }
+    get message; printf "%s\n" "$message"'
+  expect_output job
+}
+
+@test "variables: break in a trap leaves the variable unset, as every failure does" {
+  start_shell waiter '
+    trap "break" USR1
+    queue_init q; latch ready; x=old y=(old)
+    for i in 1; do queue_get -v x q 20; done; printf "%s " "${x-unset}"
+    latch again
+    for i in 1; do queue_get -a y -n 2 q 20; done; printf "%s\n" "${y-unset}"'
+  await ready
+  await_asleep waiter
+  kill -USR1 "${pids[waiter]}"
+  await again
+  await_asleep waiter
+  kill -USR1 "${pids[waiter]}"
+  end_of waiter
+  expect_output 'unset unset'
+}
+
 @test "variables: one that a trap makes readonly during the wait is an error, and the item stays" {
   start_shell waiter '
     trap "readonly x=1; queue_put q item" USR1
