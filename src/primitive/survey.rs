@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use super::link::{self, Spot, is_owner_gone};
 use super::{bakery, counter, dirlock, queue, semaphore};
 use crate::base::{LinkText, Name, Owner, Result};
-use crate::sys::observe::Sight;
+use crate::sys::observe::{Observed, Sight, Watched};
 use crate::sys::{Awaited, Kind, Stat, World};
 
 /// An object as it was seen.
@@ -67,14 +67,15 @@ pub enum Verdict {
 /// One name that waiters listen to: by its waiting line, by a watch on it.
 pub struct Listened {
     pub line: Vec<u8>,
-    pub inode: Option<u64>,
+    pub inode: Option<Watched>,
 }
 
 impl Surveyed {
     /// Does this process wait for it?
-    pub fn is_awaited_by(&self, sight: &Sight) -> bool {
+    pub fn is_awaited_by(&self, observed: &Observed, sight: &Sight) -> bool {
         self.awaited.iter().any(|listened| {
-            listened.inode.is_some_and(|inode| sight.watched.contains(&inode)) || sight.lines.contains(&listened.line)
+            listened.inode.is_some_and(|inode| observed.is_watched_by(sight, inode))
+                || sight.lines.contains(&listened.line)
         })
     }
 
@@ -181,7 +182,7 @@ fn survey_bakery<W: World>(world: &W, name: &Name, dir: &W::Dir) -> Result<Optio
 }
 
 fn listen<W: World>(world: &W, dir: &W::Dir, name: &OsStr, awaited: Awaited) -> Listened {
-    let inode = world.stat_at(dir, name).ok().map(|stat| stat.inode);
+    let inode = world.stat_at(dir, name).ok().map(|stat| Watched { device: stat.device, inode: stat.inode });
     Listened { line: world.line_name(dir, name, awaited), inode }
 }
 

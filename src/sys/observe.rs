@@ -1,7 +1,7 @@
 //! What the kernel shows of holders and waiters, in `/proc`: byte locks and inotify watches of every process that we may
 //! look into, and the waiting lines' sockets. There is no registry of our own, so nothing here can be out of date.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,8 +14,7 @@ pub struct Sight {
     pub pid: u32,
     /// The marks that it keeps, and the directories they are on.
     pub marks: Vec<Mark>,
-    /// Inodes that it watches.
-    pub watched: Vec<u64>,
+    pub watched: Vec<Watched>,
     /// Names of the waiting lines that it stands in.
     pub lines: Vec<Vec<u8>>,
 }
@@ -26,9 +25,18 @@ pub struct Mark {
     pub directory: Option<PathBuf>,
 }
 
+/// A watched inode, and the device of its file system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Watched {
+    pub device: u64,
+    pub inode: u64,
+}
+
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Observed {
     pub sights: Vec<Sight>,
+    /// The devices of the file systems that are mounted here.
+    devices: BTreeSet<u64>,
     /// Processes that may not be looked into: holders and waiters may be among them.
     pub unseen: usize,
 }
@@ -36,7 +44,7 @@ pub struct Observed {
 impl Observed {
     /// Looks into all processes.
     pub fn take() -> Observed {
-        let mut observed = Observed::default();
+        let mut observed = Observed { devices: mounted_devices(), ..Observed::default() };
         let lines = line_sockets();
         for pid in processes() {
             match look_into(pid, &lines) {
@@ -48,6 +56,14 @@ impl Observed {
             }
         }
         observed
+    }
+
+    /// Does this process watch the inode that `stat` shows so? Subvolumes and layers show other devices than that of their
+    /// file system: for these the inode alone says it.
+    pub fn is_watched_by(&self, sight: &Sight, shown: Watched) -> bool {
+        sight.watched.iter().any(|watched| {
+            watched.inode == shown.inode && (watched.device == shown.device || !self.devices.contains(&shown.device))
+        })
     }
 
     /// Who keeps this mark.
@@ -79,7 +95,7 @@ fn look_into(pid: u32, lines: &BTreeMap<u64, Vec<u8>>) -> Option<Sight> {
         if let Some(inode) = socket_inode(target.as_os_str()) {
             sight.lines.extend(lines.get(&inode).cloned());
         } else if target.as_os_str() == "anon_inode:inotify" {
-            sight.watched.extend(fdinfo(pid, &number).lines().filter_map(watched_inode));
+            sight.watched.extend(fdinfo(pid, &number).lines().filter_map(watched));
         } else if target.is_absolute() {
             let marks = fdinfo(pid, &number).lines().filter_map(mark_nonce).collect::<Vec<_>>();
             sight.marks.extend(marks.into_iter().map(|nonce| Mark { nonce, directory: Some(target.clone()) }));
@@ -101,10 +117,24 @@ fn mark_nonce(line: &str) -> Option<u32> {
     }
 }
 
-/// `inotify wd:1 ino:3e8 sdev:800013 mask:…`
-fn watched_inode(line: &str) -> Option<u64> {
-    let mut words = line.strip_prefix("inotify ")?.split(' ');
-    u64::from_str_radix(words.find_map(|word| word.strip_prefix("ino:"))?, 16).ok()
+/// `inotify wd:1 ino:3e8 sdev:800013 mask:…`; the kernel's device numbers have 20 bits of minor.
+fn watched(line: &str) -> Option<Watched> {
+    let line = line.strip_prefix("inotify ")?;
+    let number = |key| u64::from_str_radix(line.split(' ').find_map(|word| word.strip_prefix(key))?, 16).ok();
+    let device = u32::try_from(number("sdev:")?).ok()?;
+    Some(Watched { device: libc::makedev(device >> 20, device & 0xf_ffff), inode: number("ino:")? })
+}
+
+fn mounted_devices() -> BTreeSet<u64> {
+    // Paths in it are any bytes.
+    let table = fs::read("/proc/self/mountinfo").unwrap_or_default();
+    table.split(|&byte| byte == b'\n').filter_map(mounted_device).collect()
+}
+
+/// `36 35 98:0 /mnt1 /mnt2 rw,noatime …`
+fn mounted_device(line: &[u8]) -> Option<u64> {
+    let (major, minor) = std::str::from_utf8(line.split(|&byte| byte == b' ').nth(2)?).ok()?.split_once(':')?;
+    Some(libc::makedev(major.parse().ok()?, minor.parse().ok()?))
 }
 
 /// `socket:[1234]`
@@ -146,7 +176,15 @@ mod tests {
         ] {
             assert_eq!(mark_nonce(other), None, "{other}");
         }
-        assert_eq!(watched_inode("inotify wd:3 ino:3e8 sdev:1a mask:c0e ignored_mask:0 fhandle-bytes:8"), Some(1000));
+        for (sdev, device) in [
+            ("1a", libc::makedev(0, 26)),
+            ("10300001", libc::makedev(259, 1)),
+            ("801fffff", libc::makedev(0x801, 0xf_ffff)),
+        ] {
+            let line = format!("inotify wd:3 ino:3e8 sdev:{sdev} mask:c0e ignored_mask:0 fhandle-bytes:8");
+            assert_eq!(watched(&line), Some(Watched { device, inode: 1000 }), "{line}");
+        }
+        assert_eq!(mounted_device(b"36 35 259:1 / /a\xff rw - ext4 x rw"), Some(libc::makedev(259, 1)));
         assert_eq!(socket_inode(OsStr::new("socket:[77]")), Some(77));
         let row = |name: &str| format!("0000000000000000: 00000002 00000000 00010000 0001 01 4711 {name}").into_bytes();
         let front = Some((4711, b"interlock/fe00/2a/77/removal".to_vec()));
@@ -154,6 +192,15 @@ mod tests {
         assert_eq!(line_socket(&row("@interlock/fe00/2a/77/removal/12.5")), front, "one behind");
         for other in ["@interlock/", "@other/1/2/3/removal", "/run/interlock/1/2/3/removal", ""] {
             assert_eq!(line_socket(&row(other)), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn the_same_number_on_another_device_is_another_inode() {
+        let sight = Sight { watched: vec![Watched { device: 1, inode: 7 }], ..Sight::default() };
+        let observed = Observed { devices: BTreeSet::from([1, 2]), ..Observed::default() };
+        for (device, inode, is_watched) in [(1, 7, true), (1, 8, false), (2, 7, false), (3, 7, true), (3, 8, false)] {
+            assert_eq!(observed.is_watched_by(&sight, Watched { device, inode }), is_watched, "{device}:{inode}");
         }
     }
 

@@ -92,6 +92,35 @@ assert object["name"] == "new\nline" and object["kind"] == "mutex" and object["s
   latch finish
 }
 
+@test "interlock: a waiter at the same inode number of another file system is not counted" {
+  (( EUID == 0 )) || skip "needs root"
+  in_namespace -m
+  in_shell '
+    mkdir one two
+    mount -t tmpfs none one && mount -t tmpfs none two || exit
+    : >one/1; : >one/2; : >one/3
+    mutex_lock one/m; number=$(stat -c %i one/m)
+    (
+      for (( i = 0; i < 50; i++ )); do
+        mutex_lock two/m
+        (( $(stat -c %i two/m) != number )) || break
+        mutex_unlock two/m
+      done
+      (( i < 50 )) || exit
+      latch met; mutex_lock one/m
+    ) & waiter=$!
+    await met
+    until interlock stat one/m | grep -q "^  waiting: $waiter "; do nap; done
+    interlock stat two/m | grep "^  waiting"
+    interlock ls two | tail -n 1 | grep -o "mutex  held .* 0  .*" | wc -l
+    interlock why one/m | tail -n 1; interlock why two/m | tail -n 1
+    mutex_unlock one/m; wait'
+  expect_output '  waiting: nobody that can be seen
+1
+which waits for nothing of interlock'"'"'s
+which waits for nothing of interlock'"'"'s'
+}
+
 @test "interlock break: not without asking or -y, then whoever holds it" {
   start_shell holder 'mutex_lock m; dirlock_lock d; bakery_lock b; wmutex_lock w; latch locked; await finish'
   await locked

@@ -22,7 +22,7 @@ pub fn chain<W: World>(world: &W, name: &Name) -> Result<String> {
     let Seen { object, observed } = look_at(world, name)?;
     let start = name.path().to_owned();
     let waiters: Vec<u32> =
-        observed.sights.iter().filter(|sight| object.is_awaited_by(sight)).map(|sight| sight.pid).collect();
+        observed.sights.iter().filter(|sight| object.is_awaited_by(&observed, sight)).map(|sight| sight.pid).collect();
     let mut text = format!("{}: {}", shown(&start), kind_name(object.kind));
     match waiters[..] {
         [] => text.push_str(", nobody is seen to wait for it\n"),
@@ -62,7 +62,7 @@ fn follow<W: World>(
         }
         let next = holders.iter().find_map(|&pid| {
             let sight = observed.sights.iter().find(|sight| sight.pid == pid)?;
-            Some((pid, awaited(candidates, sight)?))
+            Some((pid, awaited(candidates, observed, sight)?))
         });
         for &pid in &holders {
             text.push_str(&format!("{} is held by {}\n", shown(&path), process(pid)));
@@ -76,8 +76,8 @@ fn follow<W: World>(
     }
 }
 
-fn awaited(candidates: &[(PathBuf, Surveyed)], sight: &Sight) -> Option<PathBuf> {
-    candidates.iter().find(|(_, object)| object.is_awaited_by(sight)).map(|(path, _)| path.clone())
+fn awaited(candidates: &[(PathBuf, Surveyed)], observed: &Observed, sight: &Sight) -> Option<PathBuf> {
+    candidates.iter().find(|(_, object)| object.is_awaited_by(observed, sight)).map(|(path, _)| path.clone())
 }
 
 /// The process that locked. What it started keeps the mark too, and may well wait for the lock itself: that closes no

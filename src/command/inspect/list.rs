@@ -94,7 +94,7 @@ impl Walk {
 }
 
 fn row(observed: &Observed, path: PathBuf, object: &Surveyed) -> Row {
-    let waiters = observed.sights.iter().filter(|sight| object.is_awaited_by(sight)).count();
+    let waiters = observed.sights.iter().filter(|sight| object.is_awaited_by(observed, sight)).count();
     let pid = object.holder().and_then(|holder| match holder.by {
         LinkText::Ours(owner) => Some(u64::from(owner.holder)),
         LinkText::Plain(number) => Some(number),

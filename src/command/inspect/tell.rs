@@ -24,7 +24,9 @@ pub fn tell<W: World>(world: &W, name: &Name, seen: &Seen) -> String {
         State::Items(count) => lines.push(format!("items: {count}")),
         State::Unreadable(why) => lines.push(format!("damaged: {why}")),
     }
-    let waiters: Vec<&Sight> = seen.observed.sights.iter().filter(|sight| seen.object.is_awaited_by(sight)).collect();
+    let observed = &seen.observed;
+    let waiters: Vec<&Sight> =
+        observed.sights.iter().filter(|sight| seen.object.is_awaited_by(observed, sight)).collect();
     lines.extend(waiters.iter().map(|sight| format!("waiting: {}", process(sight.pid))));
     if waiters.is_empty() {
         lines.push("waiting: nobody that can be seen".into());
