@@ -167,7 +167,7 @@ queue_take_head() {
       return 0
     fi
     printf '%s\n' "$__interlock_line" >>"$1/rejected" || return 3
-    printf 'queue_take_head: %s: a line that is not base64 went to %s\n' "$1" "$1/rejected" >&2
+    printf 'queue_take_head: %s: a line that is not base64 went to the file rejected\n' "${1//[[:cntrl:]]/?}" >&2
   done
   return 1
 }
@@ -175,7 +175,7 @@ queue_take_head() {
 # What stands behind the last newline is consumed, or what a killed writer left: nobody needs it.
 __interlock_cut_tail() {
   if [[ ! -f $1/data ]]; then
-    printf '%s: no such queue\n' "$1" >&2
+    printf '%s: no such queue\n' "${1//[[:cntrl:]]/?}" >&2
     return 3
   fi
   [[ -n $(tail -c 1 -- "$1/data" | tr '\0' x) ]] || return 0

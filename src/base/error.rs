@@ -36,23 +36,26 @@ impl Error {
         }
     }
 
-    /// The message after `script: line 7: mutex_lock: `, one line, the path's bytes as they are but for control characters.
+    /// The message after `script: line 7: mutex_lock: `: the names' bytes as they are, but one harmless line.
     pub fn message(&self) -> Vec<u8> {
         let (path, text) = match self {
-            Error::Usage(text) => return text.clone().into_bytes(),
+            Error::Usage(text) => return harmless(text.as_bytes()),
             Error::NotOwner { path, whose } => (path, format!("not the owner: {whose}")),
             Error::System { path, errno } => (path, reason(*errno)),
             Error::Damaged { path, what } => (path, what.clone()),
         };
-        let mut line: Vec<u8> = Vec::with_capacity(path.as_os_str().len() + 2 + text.len());
-        for &byte in path.as_os_str().as_bytes() {
-            // A name may hold a newline or an escape sequence; the message stays one harmless line.
-            line.push(if byte.is_ascii_control() { b'?' } else { byte });
-        }
-        line.extend_from_slice(b": ");
-        line.extend_from_slice(text.as_bytes());
-        line
+        harmless(&[path.as_os_str().as_bytes(), b": ", text.as_bytes()].concat())
     }
+}
+
+/// A name may hold a newline or an escape sequence. UTF-8 writes the second set of control characters as C2 80 to C2 9F.
+fn harmless(line: &[u8]) -> Vec<u8> {
+    let is_control = |at: usize| match line[at] {
+        0xc2 => line.get(at + 1).is_some_and(|next| (0x80..0xa0).contains(next)),
+        0x80..0xa0 => at > 0 && line[at - 1] == 0xc2,
+        byte => byte.is_ascii_control(),
+    };
+    (0..line.len()).map(|at| if is_control(at) { b'?' } else { line[at] }).collect()
 }
 
 /// The system's own words, as bash and every other program says them.
@@ -78,6 +81,18 @@ mod tests {
         let error = Error::system("/tmp/a\nb\x1b[31m", Errno::EACCES);
         assert_eq!(error.message(), b"/tmp/a?b?[31m: Permission denied");
         assert_eq!(error.status(), 3);
+    }
+
+    #[test]
+    fn no_text_brings_control_characters_into_a_message() {
+        let text = "\x1b]0;x\x07\n\u{9b}1m\u{e9}";
+        for (error, message) in [
+            (Error::Usage(text.into()), "?]0;x????1m\u{e9}".to_owned()),
+            (Error::damaged("d", format!("holds {text}")), "d: holds ?]0;x????1m\u{e9}".to_owned()),
+            (Error::damaged(text, "x"), "?]0;x????1m\u{e9}: x".to_owned()),
+        ] {
+            assert_eq!(error.to_string(), message);
+        }
     }
 
     #[test]

@@ -80,6 +80,22 @@ all_right=$'0\n1\n0\n0\n0\n0\n0\n0\n0\n0\n0\nitem\n0'
   expect_error '*: File name too long'
 }
 
+@test "names: newlines and escape sequences do not get into messages, whatever they are names of" {
+  in_shell $'
+    odd=$1
+    queue_init q; : >"q/$odd"; queue_init r; : >"r/sem/$odd"; sem_init s; : >"s/$odd"; dirlock_lock d; : >"d/$odd"
+    for call in "queue_destroy q" "queue_destroy r" "sem_destroy s" "dirlock_unlock d" "mutex_lock no/$odd" \
+        "mutex_trylock x://$odd" "queue_put -f none/$odd q" "sem_wait s $odd" "queue_get -v $odd q" "mutex_lock -$odd m" \
+        "interlock $odd" "interlock stat $odd" "interlock break -y $odd"; do
+      IFS="|" read -ra words -d "" <<<"${call// /|}" || :
+      words=("${words[@]%$\'\n\'}")
+      "${words[@]}" && printf "%s: done\n" "${words[*]}"
+    done; queue_append no "$odd" || :; queue_append "$odd" x || :' $'x\e]0;title\a\n\u009b1my'
+  expect_output ''
+  [[ $(grep -c '' <<<"$errors") == 15 ]] || fail "$errors"
+  refute grep -q $'[\x01-\x09\x0b-\x1f\x7f\u0080-\u009f]' <<<"$errors"
+}
+
 @test "names: a subscripted variable is refused, not run" {
   in_shell '
     sem_init s 1; queue_init q; queue_put q item
