@@ -82,7 +82,7 @@ all_right=$'0\n1\n0\n0\n0\n0\n0\n0\n0\n0\n0\nitem\n0'
 
 @test "names: newlines and escape sequences do not get into messages, whatever they are names of" {
   in_shell $'
-    odd=$1
+    odd=$1; . "$INTERLOCK_ROOT/shell/interlock.sh"
     queue_init q; : >"q/$odd"; queue_init r; : >"r/sem/$odd"; sem_init s; : >"s/$odd"; dirlock_lock d; : >"d/$odd"
     for call in "queue_destroy q" "queue_destroy r" "sem_destroy s" "dirlock_unlock d" "mutex_lock no/$odd" \
         "mutex_trylock x://$odd" "queue_put -f none/$odd q" "sem_wait s $odd" "queue_get -v $odd q" "mutex_lock -$odd m" \

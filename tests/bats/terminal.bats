@@ -211,6 +211,21 @@ runs_sleep() {
   child_of "${pids[${1-window}]}" && [[ $(<"/proc/$child/comm") == sleep ]]
 } 2>/dev/null
 
+@test "terminal: the end of a long answer to interlock break is no command" {
+  local answer
+  ln -s 1 busy
+  start_window
+  for answer in n y; do
+    type_line 'interlock break busy'
+    await_wait
+    printf -v answer '%-64s%s' "$answer" 'touch X'
+    in_tmux send-keys -l -- "$answer"
+    in_tmux send-keys Enter
+    case $answer in n*) expect_prompt 1 ;; y*) expect_prompt 0 ;; esac
+  done
+  expect_files
+}
+
 @test "terminal: enable -d of all builtins and loading again keep what is locked" {
   start_window
   type_line 'mutex_lock m; enable -d $INTERLOCK_NAMES; type mutex_lock'

@@ -98,7 +98,8 @@ impl<W: World, S: Shell> Context<'_, W, S> {
 
     /// The first letter of a line from the terminal; `None` if a signal came.
     fn answer(&mut self) -> Result<Option<bool>> {
-        let mut line = [0; 64];
+        // The longest line of a terminal: what is left of it would be the shell's next command.
+        let mut line = [0; 4096];
         let moved = self.shell.read(None, &mut line).map_err(|errno| Error::system("standard input", errno))?;
         Ok(match moved {
             Moved::Bytes(count) => Some(count > 0 && matches!(line[0], b'y' | b'Y')),
