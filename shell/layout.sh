@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # What shell/install puts where, and shell/uninstall takes away. Sourced by both.
 
-clone=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd) || exit 1
+clone=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd) || exit 1
 plugin=${INTERLOCK_LIB:-${CARGO_TARGET_DIR:-$clone/target}/release/libinterlock.so}
 page=${CARGO_TARGET_DIR:-$clone/target}/interlock.1
 
@@ -27,8 +27,9 @@ read_options() {
 
 # One line for each file: its mode and source, or "link" and what it says; then its place; separated by tabs.
 list_layout() {
-  local share="$PREFIX/share/interlock" module builtin
+  local share="$PREFIX/share/interlock" module builtin builtins
 
+  builtins=$(sed -n 's/^ *name: "\([a-z_]*\)",$/\1/p' "$clone/src/command/table.rs") || return
   printf '%s\t%s\t%s\n' \
     644  "$plugin"                       "$PREFIX/lib/bash/libinterlock.so" \
     link libinterlock.so                 "$PREFIX/lib/bash/interlock.so" \
@@ -44,5 +45,5 @@ list_layout() {
   # bash-completion looks for a file named like the command.
   while read -r builtin; do
     printf '%s\t%s\t%s\n' link ../../interlock/completion.bash "$PREFIX/share/bash-completion/completions/$builtin"
-  done < <(sed -n 's/^ *name: "\([a-z_]*\)",$/\1/p' "$clone/src/command/table.rs")
+  done <<<"$builtins"
 }

@@ -78,6 +78,28 @@ in_new_shell() {
   [[ $(files_in "$T") == $'./modules/log.sh\n./modules/mutex.sh\n./usr/bin/other' ]]
 }
 
+@test "install: CDPATH leads nowhere else and puts nothing into the paths" {
+  once_is_enough
+  local elsewhere="$T/elsewhere"
+  mkdir -p "$elsewhere/shell"
+  export CDPATH=$elsewhere:$INTERLOCK_ROOT
+  cd "$INTERLOCK_ROOT"
+  DESTDIR='' PREFIX=$T/usr shell/install >"$T/installed"
+  grep -qx "$T/usr/bin/interlock.sh" "$T/installed"
+  [[ -f $T/usr/lib/bash/libinterlock.so ]]
+  DESTDIR='' PREFIX=$T/usr shell/uninstall
+  [[ -z $(find "$T/usr" ! -type d) ]]
+}
+
+@test "install: uninstall that does not know what was installed says so" {
+  once_is_enough
+  mkdir -p "$T/clone"
+  cp -r "$INTERLOCK_ROOT/shell" "$T/clone"
+  run -0 install_to
+  run ! env PREFIX="$T/usr" DESTDIR='' "$T/clone/shell/uninstall"
+  [[ $output == *src/command/table.rs* && -e $T/usr/bin/interlock.sh ]]
+}
+
 @test "install: a shell that has the old plugin loaded goes on with it" {
   once_is_enough
   install_to
