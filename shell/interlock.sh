@@ -7,7 +7,8 @@
 # the shell is never ended. No variable and no option is changed.
 #
 # All names are long: a script may have a readonly variable of any short name, and `local` would fail. No process
-# substitution, no output file: posix mode before bash 5.1 lacks the one, restricted shells the other.
+# substitution, no output file: posix mode before bash 5.1 lacks the one, restricted shells the other. No brace expansion,
+# no values for `local`: a script may have turned the one off and `set -k` on, which takes them away from it.
 
 if [ -z "${BASH_VERSION-}" ]; then
   printf 'interlock.sh: this shell is not bash\n' >&2
@@ -15,8 +16,10 @@ if [ -z "${BASH_VERSION-}" ]; then
 fi
 
 __interlock_load() {
-  local __interlock_self=${BASH_SOURCE[0]}
-  local -a __interlock_missing=() __interlock_places=() __interlock_names=(
+  local __interlock_self
+  local -a __interlock_missing __interlock_places __interlock_names
+
+  __interlock_self=${BASH_SOURCE[0]} __interlock_missing=() __interlock_places=() __interlock_names=(
     mutex_trylock mutex_lock mutex_unlock wmutex_trylock wmutex_lock wmutex_unlock
     sem_init sem_wait sem_trywait sem_post sem_peek sem_destroy
     queue_init queue_put queue_get queue_peek queue_len queue_foreach queue_destroy
@@ -38,9 +41,10 @@ __interlock_load() {
 }
 
 __interlock_enable() {
-  local __interlock_lib __interlock_said __interlock_why=''
+  local __interlock_lib __interlock_said __interlock_why
   local -i __interlock_before
 
+  __interlock_why=''
   if [[ $- == *r* ]]; then
     __interlock_complain 'a restricted shell may not load builtins'
     return 1
@@ -83,8 +87,9 @@ __interlock_complain() {
 # Our own modules' wrappers (include/) stay.
 __interlock_drop_functions() {
   local __interlock_name
-  local -a __interlock_defined=()
+  local -a __interlock_defined
 
+  __interlock_defined=()
   # A subshell costs more than all the rest of this file: only where output may not be sent elsewhere.
   if [[ $- == *r* ]]; then
     for __interlock_name in "${__interlock_names[@]}"; do
@@ -113,14 +118,19 @@ __interlock_list_missing() {
 }
 
 __interlock_list_places() {
-  local __interlock_path __interlock_dir=${__interlock_self%/*}
+  local __interlock_path __interlock_dir
 
+  __interlock_dir=${__interlock_self%/*}
   if [[ -n ${INTERLOCK_LIB-} ]]; then
     __interlock_places=("$INTERLOCK_LIB")
     return 0
   fi
 
-  __interlock_places=("$__interlock_dir"/{,../target/release/,../../lib/bash/}libinterlock.so)
+  __interlock_places=(
+    "$__interlock_dir/libinterlock.so"
+    "$__interlock_dir/../target/release/libinterlock.so"
+    "$__interlock_dir/../../lib/bash/libinterlock.so"
+  )
   __interlock_path=${BASH_LOADABLES_PATH-}:/usr/local/lib/bash:/usr/lib/bash:
   while [[ -n $__interlock_path ]]; do
     __interlock_dir=${__interlock_path%%:*}

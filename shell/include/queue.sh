@@ -16,7 +16,7 @@ __init() {
     include mutex sem || return 1
   fi
 
-  declare -g __interlock_queues="${TOOLBOX_HOME:-$HOME/.toolbox}/queue"
+  __interlock_queues="${TOOLBOX_HOME:-$HOME/.toolbox}/queue"
   mkdir -p -- "$__interlock_queues"
 }
 

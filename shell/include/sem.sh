@@ -17,7 +17,7 @@ __init() {
     include is log 2>/dev/null || :
   fi
 
-  declare -g __interlock_sems="${TOOLBOX_HOME:-$HOME/.toolbox}/sem"
+  __interlock_sems="${TOOLBOX_HOME:-$HOME/.toolbox}/sem"
   mkdir -p -- "$__interlock_sems"
 }
 

@@ -31,7 +31,7 @@ lonely_loader() {
 
 @test "loader: silent, twice, in every mode" {
   local mode
-  for mode in '' -eu --posix '--posix -eu'; do
+  for mode in '' -eu --posix '--posix -eu' '-k +B -euf'; do
     # shellcheck disable=SC2206
     options=($mode)
     in_bash '. "$INTERLOCK_ROOT/shell/interlock.sh"; . "$INTERLOCK_ROOT/shell/interlock.sh"; type -t sem_post'
@@ -91,6 +91,18 @@ lonely_loader() {
   in_bash 'cd /; PATH="$T/bin:$PATH"; . interlock.sh && type -t mutex_lock'
   expect_output builtin
   expect_quiet
+}
+
+@test "loader: finds the plugin with brace expansion off and assignments anywhere among the words" {
+  lonely_loader
+  mkdir -p "$T/target/release"
+  cp "$INTERLOCK_LIB" "$T/target/release/libinterlock.so"
+  for options in +B -k -kf; do
+    in_bash '. shell/interlock.sh && type -t mutex_lock && compgen -v __interlock'
+    expect_status 1
+    expect_output builtin
+    expect_quiet
+  done
 }
 
 @test "loader: finds the plugin in BASH_LOADABLES_PATH" {
