@@ -142,7 +142,7 @@ fn arm<W: World>(world: &W, name: &Name, waiter: &mut W::Waiter) -> Result<Armed
     Ok(world.arm(waiter, &parent, name.last(), Awaited::Removal, holder))
 }
 
-/// Removes the script's own lock directory, or a stale one; with `force` anybody's.
+/// Removes the script's own lock directory, or a stale one; with `force` anybody's, and a plain script's bare one.
 pub fn unlock<W: World>(world: &W, name: &Name, force: bool) -> Result<Unlocked> {
     let parent = open_parent(world, name)?;
     let guard = world.guard(&parent);
@@ -155,7 +155,7 @@ pub fn unlock<W: World>(world: &W, name: &Name, force: bool) -> Result<Unlocked>
         // A taker may be just about to make it its own.
         return Err(Error::system(name.path(), Errno::EWOULDBLOCK));
     }
-    there.check_content(world, name)?;
+    there.check_is_lock(world, name)?;
     let _critical = world.critical();
     let hidden = Hidden::withdraw_with(world, &parent, name, guard)?;
     // Without the guard another subshell may have unlocked it, and somebody else locked, since it was read.
@@ -189,6 +189,8 @@ enum Says {
     Text(Vec<u8>),
     /// There is no such file: a plain script's directory.
     Nothing,
+    /// A link, a directory or another thing has that name.
+    NoFile,
     /// It may not be read: another user's.
     Secret,
 }
@@ -215,10 +217,8 @@ fn read_owner<W: World>(world: &W, dir: &W::Dir) -> Sys<Says> {
             text.truncate(length);
             Ok(Says::Text(text))
         }
-        // A link, a directory or another thing of that name is not ours.
-        Err(Errno::ENOENT | Errno::ELOOP | Errno::ENXIO | Errno::EISDIR | Errno::EINVAL | Errno::ESPIPE) => {
-            Ok(Says::Nothing)
-        }
+        Err(Errno::ENOENT) => Ok(Says::Nothing),
+        Err(Errno::ELOOP | Errno::ENXIO | Errno::EISDIR | Errno::EINVAL | Errno::ESPIPE) => Ok(Says::NoFile),
         Err(Errno::EACCES | Errno::EPERM) => Ok(Says::Secret),
         Err(errno) => Err(errno),
     }
@@ -249,8 +249,17 @@ impl<W: World> LockDir<W> {
         }
     }
 
-    /// Refuses to take a directory apart that holds somebody's files.
-    fn check_content(&self, world: &W, name: &Name) -> Result<()> {
+    /// Refuses to take a directory apart that holds somebody's files, be one of them called `owner`.
+    fn check_is_lock(&self, world: &W, name: &Name) -> Result<()> {
+        let is_ours = match &self.says {
+            // Whoever made it was killed before writing, where a lock is made in sight.
+            Says::Text(text) => text.is_empty() || self.owner().is_some(),
+            Says::Nothing => true,
+            Says::NoFile | Says::Secret => false,
+        };
+        if !is_ours {
+            return Err(Error::damaged(name.path(), "its file owner is not ours or may not be read; nothing removed"));
+        }
         super::semaphore::check_only_parts(world, name, &self.dir, &[OWNER])
     }
 }

@@ -61,6 +61,26 @@ load helper
   done
 }
 
+@test "lock directory: force leaves a directory alone whose file owner somebody else has written" {
+  mkdir text number link directory empty
+  printf 'Jane\n' >text/owner
+  printf '%s\n' "$$" >number/owner
+  ln -s /etc/passwd link/owner
+  mkdir directory/owner
+  : >empty/owner
+  local name
+  for name in text number link directory; do
+    in_shell 'answer dirlock_unlock -f "$1"; ls -A "$1"' "$name"
+    expect_output $'3\nowner'
+    expect_error "*dirlock_unlock: $name: its file owner is not ours*"
+  done
+  # A maker of ours may have been killed before it wrote.
+  in_shell 'answer dirlock_unlock -f empty'
+  expect_output 0
+  expect_files text number link directory
+  [[ $(<text/owner) == Jane ]]
+}
+
 @test "lock directory: another script's is not unlocked, a subshell of the own one may" {
   start_shell holder 'dirlock_lock d; latch locked; await finish; ( answer dirlock_unlock d )'
   await locked
