@@ -75,6 +75,12 @@ all_right=$'0\n1\n0\n0\n0\n0\n0\n0\n0\n0\n0\nitem\n0'
   (( ${#path} == 4095 ))
   in_shell 'answer mutex_lock "$1"; answer mutex_trylock "$1"; answer mutex_unlock "$1"' "$path"
   expect_output $'0\n1\n0'
+  # Of a queue, too: its parts are not reached by longer paths.
+  in_shell '
+    answer queue_init "$1"; answer queue_get "$1" 0; answer queue_get "$1" 0.02; queue_put "$1" item; answer queue_len "$1"
+    answer queue_get "$1" 0; answer queue_destroy "$1"' "$path"
+  expect_output $'0\n1\n1\n1\n0\nitem\n0\n0'
+  expect_quiet
   in_shell 'mutex_lock "$1" 5' "//${path%m}m"
   expect_status 3
   expect_error '*: File name too long'

@@ -98,7 +98,7 @@ pub fn get<W: World>(
             let look_first = std::mem::replace(&mut is_waiting, true);
             locked_unless(look_first, world, name, deadline, notes, |open| open.take(most as u64, &mut patience))
         },
-        |waiter| Ok(Semaphore::open(world, &sem)?.arm(waiter)),
+        |waiter| Ok(open_semaphore(world, name, &sem, &open_queue(world, name)?)?.arm(waiter)),
     )
 }
 
@@ -158,6 +158,24 @@ fn semaphore_of(name: &Name) -> Result<Name> {
     Name::of_directory(name.inside(SEM).as_os_str().as_bytes())
 }
 
+fn open_queue<W: World>(world: &W, name: &Name) -> Result<W::Dir> {
+    world.open_dir(name.path()).map_err(|errno| Error::system(name.path(), errno))
+}
+
+/// From the queue's directory: the path of `sem` may be too long.
+fn open_semaphore<'a, W: World>(
+    world: &'a W,
+    name: &Name,
+    sem_name: &'a Name,
+    dir: &W::Dir,
+) -> Result<Semaphore<'a, W>> {
+    let sem_dir = world.open_dir_at(dir, SEM.as_ref()).map_err(|errno| match errno {
+        Errno::ENOENT | Errno::ENOTDIR => Error::damaged(name.path(), "not a queue"),
+        errno => Error::system(sem_name.path(), errno),
+    })?;
+    Semaphore::with_dir(world, sem_name, sem_dir)
+}
+
 /// The queue while both locks are held.
 struct Open<'o, 's, W: World> {
     data: Data<'o, W>,
@@ -186,14 +204,10 @@ fn locked_unless<W: World, T>(
     notes: &mut Notes,
     act: impl FnOnce(&mut Open<'_, '_, W>) -> Result<Try<T>>,
 ) -> Result<Try<T>> {
-    let dir = world.open_dir(name.path()).map_err(|errno| Error::system(name.path(), errno))?;
+    let dir = open_queue(world, name)?;
     // Before the lock: nothing is created in a directory that is no queue.
     let sem_name = semaphore_of(name)?;
-    let sem_dir = world.open_dir_at(&dir, SEM.as_ref()).map_err(|errno| match errno {
-        Errno::ENOENT | Errno::ENOTDIR => Error::damaged(name.path(), "not a queue"),
-        errno => Error::system(sem_name.path(), errno),
-    })?;
-    let semaphore = Semaphore::with_dir(world, &sem_name, sem_dir)?;
+    let semaphore = open_semaphore(world, name, &sem_name, &dir)?;
     if look_first && is_idle(world, &dir, &semaphore) {
         return Ok(Try::Busy);
     }
