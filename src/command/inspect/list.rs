@@ -1,9 +1,10 @@
 //! `interlock ls`: one row for each object below the directories.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::vec;
 
 use serde_json::{Value, json};
 
@@ -16,6 +17,9 @@ use crate::sys::{Errno, Kind, World};
 
 /// Deeper than anybody keeps locks; links are not followed, so there are no circles.
 const DEPTH: usize = 32;
+
+/// After so many entries of a directory it is time to see whether there is a signal to look at.
+const TURN: usize = 256;
 
 struct Row {
     path: PathBuf,
@@ -30,9 +34,16 @@ struct Row {
 
 /// Where the listing has got to: a large tree takes its time, and signals must be heard meanwhile.
 pub struct Walk {
-    left: Vec<(PathBuf, usize)>,
+    left: Vec<Place>,
     rows: Vec<Row>,
     unseen: usize,
+}
+
+/// A directory to be looked into, or what is left of it.
+struct Place {
+    path: PathBuf,
+    depth: usize,
+    entries: Option<vec::IntoIter<OsString>>,
 }
 
 impl Walk {
@@ -42,7 +53,7 @@ impl Walk {
         for directory in if words.operands.is_empty() { here } else { words.operands } {
             let path = Path::new(OsStr::from_bytes(directory));
             world.open_dir(path).map_err(|errno| Error::system(path, errno))?;
-            walk.left.push((path.to_owned(), DEPTH));
+            walk.left.push(Place { path: path.to_owned(), depth: DEPTH, entries: None });
         }
         Ok(walk)
     }
@@ -51,8 +62,8 @@ impl Walk {
     pub fn go_on<W: World>(&mut self, world: &W, has_news: impl Fn() -> bool) -> Result<bool> {
         let observed = world.observe();
         self.unseen = observed.unseen;
-        while let Some((path, depth)) = self.left.pop() {
-            self.look_into(world, &observed, &path, depth)?;
+        while let Some(place) = self.left.pop() {
+            self.look_into(world, &observed, place, &has_news)?;
             // Afterwards, so that each turn gets on.
             if !self.left.is_empty() && has_news() {
                 return Ok(false);
@@ -61,22 +72,38 @@ impl Walk {
         Ok(true)
     }
 
-    fn look_into<W: World>(&mut self, world: &W, observed: &Observed, path: &Path, depth: usize) -> Result<()> {
-        let opened = world.open_dir(path).and_then(|dir| Ok((world.list(&dir)?, dir)));
-        let (entries, dir) = match opened {
+    fn look_into<W: World>(
+        &mut self,
+        world: &W,
+        observed: &Observed,
+        Place { path, depth, entries }: Place,
+        has_news: impl Fn() -> bool,
+    ) -> Result<()> {
+        let opened = world.open_dir(&path).and_then(|dir| match entries {
+            Some(entries) => Ok((entries, dir)),
+            None => Ok((world.list(&dir)?.into_iter(), dir)),
+        });
+        let (mut entries, dir) = match opened {
             Ok(opened) => opened,
             // Not for us to see, or removed meanwhile.
             Err(errno) if depth < DEPTH || matches!(errno, Errno::EACCES | Errno::ENOENT) => return Ok(()),
             Err(errno) => return Err(Error::system(path, errno)),
         };
-        for entry in entries {
+        let mut count = 0;
+        while let Some(entry) = entries.next() {
             let below = if path == Path::new(".") { PathBuf::from(&entry) } else { path.join(&entry) };
             // Half-made objects have reserved names.
-            let Ok(name) = Name::of_link(below.as_os_str().as_bytes()) else { continue };
-            if let Ok(Some(object)) = survey(world, &dir, &name) {
-                self.rows.push(row(observed, below, &object));
-            } else if depth > 0 && world.stat_at(&dir, &entry).is_ok_and(|stat| stat.kind == Kind::Directory) {
-                self.left.push((below, depth - 1));
+            if let Ok(name) = Name::of_link(below.as_os_str().as_bytes()) {
+                if let Ok(Some(object)) = survey(world, &dir, &name) {
+                    self.rows.push(row(observed, below, &object));
+                } else if depth > 0 && world.stat_at(&dir, &entry).is_ok_and(|stat| stat.kind == Kind::Directory) {
+                    self.left.push(Place { path: below, depth: depth - 1, entries: None });
+                }
+            }
+            count += 1;
+            if count % TURN == 0 && has_news() {
+                self.left.push(Place { path, depth, entries: Some(entries) });
+                return Ok(());
             }
         }
         Ok(())
@@ -211,4 +238,38 @@ fn as_json(rows: &[Row], unseen: usize) -> Vec<u8> {
         })
         .collect();
     format!("{:#}\n", json!({ "objects": objects, "processes_unseen": unseen })).into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::super::super::{find, words};
+    use super::*;
+    use crate::command::words::Asked;
+    use crate::sys::{Local, Scratch};
+
+    #[test]
+    fn a_signal_is_heard_in_the_middle_of_a_directory_and_nothing_is_listed_twice_or_missed() {
+        let scratch = Scratch::on_disk();
+        for number in 0..3 * TURN {
+            symlink("1", scratch.path("").join(number.to_string())).unwrap();
+        }
+        std::fs::create_dir(scratch.path("below")).unwrap();
+        symlink("1", scratch.path("below/last")).unwrap();
+        let world = Local::new(std::process::id());
+        let top = scratch.path("");
+        let operands = [top.as_os_str().as_bytes()];
+        let Ok(Asked::Call(words)) = words::parse(find("interlock"), &operands) else { panic!("no words") };
+        let mut walk = Walk::new(&world, &words).unwrap();
+        let mut turns = 1;
+        while !walk.go_on(&world, || true).unwrap() {
+            turns += 1;
+        }
+        assert!(turns > 3, "{turns}");
+        let mut paths: Vec<_> = walk.rows.iter().map(|row| row.path.clone()).collect();
+        paths.sort();
+        paths.dedup();
+        assert_eq!((walk.rows.len(), paths.len()), (3 * TURN + 1, 3 * TURN + 1));
+    }
 }
