@@ -392,8 +392,8 @@ TIMEOUT is in seconds, decimals allowed: omitted or negative waits for ever,
         summary: "Unlock a lock directory",
         details: "\
 Any subshell of the script that locked it may unlock it. The lock of a dead
-holder is removed, too. By force an empty directory is, which a plain script has
-made; never one with files of somebody's.",
+holder is removed, too. By force so is an empty directory, which a plain
+script has made; never one with somebody's files in it.",
         statuses: &[("0", "unlocked"), ("1", "it was not locked"), NOT_OWNER, ERROR],
         example: "dirlock_unlock /run/lock/backup.d",
     },
