@@ -177,7 +177,8 @@ queue_take_head() {
       return 0
     fi
     printf '%s\n' "$__interlock_line" >>"$1/rejected" || return 3
-    printf 'queue_take_head: %s: a line that is not base64 went to the file rejected\n' "${1//[[:cntrl:]]/?}" >&2
+    printf 'queue_take_head: %s: a line that is not base64 went to %s\n' \
+      "${1//[[:cntrl:]]/?}" "${1//[[:cntrl:]]/?}/rejected" >&2
   done
   return 1
 }
