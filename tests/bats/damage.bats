@@ -65,6 +65,15 @@ load helper
   [[ $(<q/rejected) == 'not base64!' ]]
 }
 
+@test "damage: a line that is not base64 and came without a token does not use up an item's" {
+  in_shell '
+    queue_init q; printf "***\n" >>q/data; queue_put q one; printf "***\n***\n" >>q/data; queue_put q two three four
+    answer queue_get q 0; answer queue_get -a list -n 2 q 0; printf "%s\n" "${list[@]}"; queue_get q 0; answer queue_get q 0
+    cat q/sem/counter'
+  expect_output $'one\n0\n0\ntwo\nthree\nfour\n1\n0'
+  [[ $(<q/rejected) == $'***\n***\n***' ]]
+}
+
 @test "damage: data that is missing is made again or told, never a hang" {
   in_shell 'queue_init q; rm q/data; answer queue_put q one; queue_get q 5'
   [[ $output == $'0\none' || $output == 3 ]]

@@ -4,6 +4,9 @@
 //! whoever takes it over posts at once. A dead peer, and an error while repairing, leave no such sign: then a waiter posts, after it
 //! has seen for 3 s that neither data nor counter change. A peer takes a token some milliseconds before the item, so
 //! posting at once would hand that item out twice, the second time as nothing.
+//!
+//! A line that is no item and came without a token uses up an item's when it is rejected. Among ours the lines that are
+//! left tell; next to a peer in flight it may have had a token, and one too many is posted for it, not more.
 
 use std::time::Duration;
 
@@ -21,6 +24,27 @@ pub fn post_missing<W: World>(data: &mut Data<'_, W>, count: &mut Count<'_, W>) 
     match u64::try_from(items.saturating_sub(count.value)) {
         Ok(missing) if missing > 0 => count.give(missing),
         _ => Ok(()),
+    }
+}
+
+/// Gives tokens back for lines that were rejected, as far as items are without. The lines are counted once in a call:
+/// `left` knows how many were left the last time.
+#[cold]
+pub fn repay<W: World>(
+    data: &mut Data<'_, W>,
+    count: &mut Count<'_, W>,
+    left: &mut Option<u64>,
+    consumed: u64,
+    rejected: u64,
+) -> Result<()> {
+    let lines = match *left {
+        Some(lines) => lines.saturating_sub(consumed),
+        None => data.count_items()?,
+    };
+    *left = Some(lines);
+    match lines.saturating_sub(count.value.max(0).unsigned_abs()).min(rejected) {
+        0 => Ok(()),
+        missing => count.give(missing),
     }
 }
 

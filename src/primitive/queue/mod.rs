@@ -8,7 +8,8 @@
 //! way. Peers take one of them at a time.
 //! - *put*: append all lines in one write; give as many tokens; if that fails truncate to the length before.
 //! - *get*: take up to MAX tokens; take as many lines off the head as one region ([`region`]); what cannot be taken is
-//!   given back. No token: unlock, wait for one, again.
+//!   given back. No token: unlock, wait for one, again. Lines that are no items go to `rejected`; one that had come without
+//!   a token has used up an item's, which is given back ([`missing`]).
 //! - *put back*: the lines before the head by `data.new` and rename ([`rewrite`]); give the tokens.
 //!
 //! | items | tokens | meaning | who changes it |
@@ -34,7 +35,7 @@ use std::time::Duration;
 pub use self::data::DATA;
 use self::data::Data;
 pub use self::destroy::destroy;
-use self::missing::{Patience, post_missing};
+use self::missing::{Patience, post_missing, repay};
 use super::Created;
 use super::hidden::{Hidden, exists};
 use super::link::Spot;
@@ -240,6 +241,7 @@ fn is_idle<W: World>(world: &W, dir: &W::Dir, semaphore: &Semaphore<'_, W>) -> b
 
 impl<W: World> Open<'_, '_, W> {
     fn take(&mut self, most: u64, patience: &mut Patience) -> Result<Try<Vec<Vec<u8>>>> {
+        let mut lines_left = None;
         loop {
             let mut tokens = self.count.take(most)?;
             if tokens == 0 && patience.helps(&mut self.data, self.count)? {
@@ -254,6 +256,13 @@ impl<W: World> Open<'_, '_, W> {
             })?;
             if taken.left > 0 {
                 self.count.give(taken.left)?;
+            }
+            if taken.rejected > 0 {
+                let end = repay(&mut self.data, self.count, &mut lines_left, taken.consumed, taken.rejected);
+                // What is taken is delivered.
+                if taken.items.is_empty() {
+                    end?;
+                }
             }
             if !taken.items.is_empty() {
                 return Ok(Try::Done(taken.items));
@@ -288,7 +297,8 @@ impl<W: World> Open<'_, '_, W> {
         let consumed = self.data.consume(&region)?;
         let taken = lines.partition_point(|&(start, _)| consumed.includes(start));
         items.truncate(lines[..taken].iter().filter(|(_, is_item)| *is_item).count());
-        Ok(Taken { items, left: (lines.len() - taken) as u64, has_rejected })
+        let rejected = (taken - items.len()) as u64;
+        Ok(Taken { items, consumed: taken as u64, rejected, left: (lines.len() - taken) as u64, has_rejected })
     }
 
     fn first_item(&mut self) -> Result<Option<Vec<u8>>> {
@@ -314,6 +324,9 @@ impl<W: World> Open<'_, '_, W> {
 #[derive(Default)]
 struct Taken {
     items: Vec<Vec<u8>>,
+    /// Lines, and how many of them were no items.
+    consumed: u64,
+    rejected: u64,
     /// Lines that could not be taken and are still live.
     left: u64,
     has_rejected: bool,

@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use std::path::Path;
 
-use super::bench::{Bench, item, name};
+use super::bench::{Bench, bytes, item, name};
 use crate::base::{Deadline, Time};
 use crate::primitive::queue::data::PAGE;
 use crate::primitive::queue::{Notes, get, item as code, peek, snapshot};
@@ -172,6 +172,29 @@ proptest! {
         for item in &items {
             prop_assert!(all.contains(item));
         }
+    }
+
+    /// Lines that are no items delay none, whether they have come with a token or without, and leave none behind.
+    #[test]
+    fn each_item_keeps_its_token(
+        lines in prop::collection::vec((0..3u8, prop_oneof![0..60usize, Just(3000usize)]), 0..20),
+        most in 1..5usize,
+    ) {
+        let (mut data, mut items, mut tokens) = (Vec::new(), Vec::new(), 0);
+        for (kind, length) in lines {
+            if kind == 0 {
+                items.push(item(b'a' + items.len() as u8, length));
+                data.extend(code::encode(&items[items.len() - 1..]).unwrap());
+            } else {
+                data.extend([vec![b'*'; length.max(1)], b"\n".to_vec()].concat());
+            }
+            tokens += i64::from(kind < 2);
+        }
+        let bench = Bench::new(0, &[], None);
+        bench.set_data(&data);
+        bench.add_to_counter(tokens);
+        prop_assert_eq!(get_all(&bench, most), items);
+        prop_assert_eq!(bytes(&bench.machine.kernel(), "/q/sem/counter"), b"0\n");
     }
 
     #[test]
