@@ -254,19 +254,15 @@ impl<W: World> Open<'_, '_, W> {
                 // If even that fails, the items are there and a waiter posts them.
                 let _ = self.count.give(tokens);
             })?;
-            if taken.left > 0 {
-                self.count.give(taken.left)?;
+            let mut end = if taken.left > 0 { self.count.give(taken.left) } else { Ok(()) };
+            if end.is_ok() && taken.rejected > 0 {
+                end = repay(&mut self.data, self.count, &mut lines_left, taken.consumed, taken.rejected);
             }
-            if taken.rejected > 0 {
-                let end = repay(&mut self.data, self.count, &mut lines_left, taken.consumed, taken.rejected);
-                // What is taken is delivered.
-                if taken.items.is_empty() {
-                    end?;
-                }
-            }
+            // What is taken is delivered; what is left without a token, a waiter posts.
             if !taken.items.is_empty() {
                 return Ok(Try::Done(taken.items));
             }
+            end?;
             if !taken.has_rejected {
                 // Tokens without items are of no use to anybody.
                 self.count.take(u64::MAX)?;
