@@ -20,7 +20,7 @@ use super::process::Identity;
 use super::random::Random;
 use super::signals::Blocked;
 use super::wait::{Sleep, Waiter};
-use super::watch::Watches;
+use super::watch::{Hurry, Watches};
 use super::{Access, Armed, Awaited, Inherit, Stat, Sys, Wake, World, clock, files, line, moment};
 use crate::base::{Deadline, Process, Time};
 
@@ -234,6 +234,7 @@ impl World for Local {
     }
 
     fn hears_events(&self, dir: &Dir) -> bool {
-        dir.is_local() && self.watches.add(dir, OsStr::new("."), Awaited::Removal, &self.process()).is_ok()
+        dir.is_local()
+            && self.watches.add(dir, OsStr::new("."), Awaited::Removal, Hurry::First, &self.process()).is_ok()
     }
 }

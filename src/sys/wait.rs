@@ -1,6 +1,7 @@
 //! A place in a wait: an event plus a capped re-check, never one alone.
 //!
-//! Only the first two of the waiting line listen to events; who stands behind them sleeps until it is its turn.
+//! Only the first two of the waiting line listen to events, the second to a later one, so that the first is woken first; who
+//! stands behind them sleeps until it is its turn.
 //! Events are a watch on the awaited inode and the end of its holder. Where a watch cannot be had (a file system that
 //! others change too, no inotify instance left, no `/proc`) the re-checks come sooner: silently slower, never wrong.
 //!
@@ -20,7 +21,7 @@ use super::dir::Dir;
 use super::line::Line;
 use super::process::open_pidfd;
 use super::signals::Blocked;
-use super::watch::{Watch, Watches};
+use super::watch::{Hurry, Watch, Watches};
 use super::{Armed, Awaited, Errno, Stat, Wake};
 use crate::base::{Deadline, Process, Time};
 
@@ -81,7 +82,8 @@ impl Waiter {
         self.holder = holder.filter(|&pid| self.ended != Some(pid)).and_then(|pid| open_pidfd(pid).ok());
         self.armed_for = holder;
         // The new watch before the old one goes: for the same inode they are one.
-        let watch = dir.is_local().then(|| self.watches.add(dir, name, awaited, &process()).ok()).flatten();
+        let hurry = if self.line.is_behind() { Hurry::Second } else { Hurry::First };
+        let watch = dir.is_local().then(|| self.watches.add(dir, name, awaited, hurry, &process()).ok()).flatten();
         self.watch = watch;
         if self.watch.is_some() {
             return Armed::Ready;

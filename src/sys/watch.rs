@@ -60,6 +60,14 @@ struct Watched {
     is_gone: bool,
 }
 
+/// A removal is told twice: the number of links has changed, then the inode is gone. Whoever watches only for the second is
+/// not woken before the others, and not at all while somebody has the inode open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hurry {
+    First,
+    Second,
+}
+
 /// A watch, removed when dropped.
 #[derive(Debug)]
 pub struct Watch {
@@ -71,11 +79,18 @@ pub struct Watch {
 
 impl Watches {
     /// Watches the inode that has this name now; a link itself, not where it points.
-    pub fn add(self: &Rc<Self>, dir: &Dir, name: &OsStr, awaited: Awaited, process: &Process) -> Sys<Watch> {
+    pub fn add(
+        self: &Rc<Self>,
+        dir: &Dir,
+        name: &OsStr,
+        awaited: Awaited,
+        hurry: Hurry,
+        process: &Process,
+    ) -> Sys<Watch> {
         let owner = (process.pid, process.start);
         let mut instance = self.instance.borrow_mut();
         if let Some(ours) = instance.as_mut().filter(|instance| instance.owner == owner) {
-            match ours.add(dir, name, awaited) {
+            match ours.add(dir, name, awaited, hurry) {
                 // The script has closed it.
                 Err(Errno::EBADF) => {}
                 added => return Ok(self.watch(ours, added?)),
@@ -84,7 +99,7 @@ impl Watches {
         *instance = None;
         self.made.set(self.made.get() + 1);
         let ours = instance.insert(Instance::new(self.made.get(), owner)?);
-        let number = ours.add(dir, name, awaited)?;
+        let number = ours.add(dir, name, awaited, hurry)?;
         Ok(self.watch(ours, number))
     }
 
@@ -158,8 +173,11 @@ impl Instance {
         })
     }
 
-    fn add(&mut self, dir: &Dir, name: &OsStr, awaited: Awaited) -> Sys<i32> {
-        let mut events = libc::IN_DONT_FOLLOW | libc::IN_DELETE_SELF | libc::IN_MOVE_SELF | libc::IN_ATTRIB;
+    fn add(&mut self, dir: &Dir, name: &OsStr, awaited: Awaited, hurry: Hurry) -> Sys<i32> {
+        let mut events = libc::IN_DONT_FOLLOW | libc::IN_DELETE_SELF | libc::IN_MOVE_SELF;
+        if hurry == Hurry::First {
+            events |= libc::IN_ATTRIB;
+        }
         if awaited == Awaited::Change {
             events |= libc::IN_MODIFY | libc::IN_CLOSE_WRITE;
         }

@@ -32,7 +32,7 @@ impl Ground {
 
     fn watch(&self, name: &str, awaited: Awaited) -> Sys<Watch> {
         let process = self.identity.process();
-        patiently(|| self.watches.add(&self.dir, OsStr::new(name), awaited, &process))
+        patiently(|| self.watches.add(&self.dir, OsStr::new(name), awaited, Hurry::First, &process))
     }
 }
 
