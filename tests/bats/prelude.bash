@@ -5,12 +5,12 @@
 enable -f "$INTERLOCK_LIB" ${INTERLOCK_NAMES:?} || exit 99
 
 nap() {
-  # Before 5.2 read may miss its alarm, if that comes before it has begun.
-  if [[ ${1:-0.005} == 0.* ]] && (( BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] < 502 )); then
-    sleep "${1:-0.005}"
-  else
-    read -rt "${1:-0.005}" <>"$LATCHES/.nap" || :
+  local pause=${1:-0.005}
+  # Before 5.2 read misses an alarm that comes before it has begun. (A program instead would hold the locks of its shell.)
+  if [[ $pause == 0.00* ]] && (( BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] < 502 )); then
+    pause=0.02
   fi
+  read -rt "$pause" <>"$LATCHES/.nap" || :
 }
 
 latch() {
