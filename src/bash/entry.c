@@ -66,7 +66,7 @@ extern int interlock_step (struct call *, WORD_LIST *);
 extern void interlock_broken_off (struct call *, WORD_LIST *);
 extern int interlock_command (struct call *, char **);
 extern int interlock_finish (struct call *);
-extern void interlock_give_back (struct call *);
+extern int interlock_give_back (struct call *);
 extern void interlock_abandon (struct call *);
 extern void interlock_end (struct call *);
 
@@ -174,7 +174,6 @@ enlist (struct call *call)
 static int
 guarded (struct call *call, int (*work) (struct call *))
 {
-  pid_t process = getpid ();
   int status, code;
 
   enlist (call);
@@ -189,7 +188,7 @@ guarded (struct call *call, int (*work) (struct call *))
       restore_top_level (call);
       return status;
     }
-  if (getpid () == process)
+  if (call->runner == getpid ())
     give_back (call);
   else
     restore_top_level (call);

@@ -132,9 +132,7 @@ unsafe extern "C" fn interlock_step(record: *mut Record, words: *const WordList)
             ((*record).builtin, &mut (*record).call)
         };
         // SAFETY: bash's own list, which outlives the step.
-        let mut args = unsafe { Args::new(words) };
-        let words: Vec<&[u8]> = args.raw_arguments().map(|word| word.to_bytes()).collect();
-        command::run(world(), &mut Bash, call, builtin, &words)
+        unsafe { with_words(words, |words| command::run(world(), &mut Bash, call, builtin, words)) }
     }));
     CURRENT.set(ptr::null());
     let evaluated = |what, is_shell_code| {
@@ -161,6 +159,16 @@ unsafe extern "C" fn interlock_step(record: *mut Record, words: *const WordList)
     }
 }
 
+/// # Safety
+///
+/// `words` is a list of bash's.
+unsafe fn with_words<T>(words: *const WordList, work: impl FnOnce(&[&[u8]]) -> T) -> T {
+    // SAFETY: as promised.
+    let mut args = unsafe { Args::new(words) };
+    let words: Vec<&[u8]> = args.raw_arguments().map(CStr::to_bytes).collect();
+    work(&words)
+}
+
 /// A `break` in a trap ends the call instead of the next step.
 ///
 /// # Safety
@@ -172,9 +180,7 @@ unsafe extern "C" fn interlock_broken_off(record: *mut Record, words: *const Wor
         // SAFETY: valid as promised, and used by nobody else now.
         let (builtin, call) = unsafe { ((*record).builtin, &mut (*record).call) };
         // SAFETY: bash's own list, which outlives the call.
-        let mut args = unsafe { Args::new(words) };
-        let words: Vec<&[u8]> = args.raw_arguments().map(|word| word.to_bytes()).collect();
-        command::broken_off(world(), &mut Bash, call, builtin, &words);
+        unsafe { with_words(words, |words| command::broken_off(world(), &mut Bash, call, builtin, words)) }
     }));
 }
 
@@ -224,36 +230,40 @@ fn check_memory(length: usize) -> Result<()> {
     variables::try_memory(length.saturating_mul(COPIES)).map_err(|()| Error::system("command", Errno::ENOMEM))
 }
 
-/// After the command of a *_run: gives back what it was run with. 0, or the status of the error, which is told.
+/// After the command of a *_run: gives back what it was run with. 0, or 3 after an error, which is told.
 ///
 /// # Safety
 ///
 /// `record` is from [`interlock_begin`] and not ended.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn interlock_finish(record: *mut Record) -> c_int {
+    // SAFETY: as promised.
+    unsafe { settle(record, command::abandon) }
+}
+
+/// bash is about to die inside of the call; should it not, the call goes on. As [`interlock_finish`].
+///
+/// # Safety
+///
+/// `record` is from [`interlock_begin`] and not ended.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn interlock_give_back(record: *mut Record) -> c_int {
+    // SAFETY: as promised.
+    unsafe { settle(record, command::give_back) }
+}
+
+/// # Safety
+///
+/// `record` is from [`interlock_begin`] and not ended.
+unsafe fn settle(record: *mut Record, work: fn(&Local, &mut Call) -> Result<()>) -> c_int {
     // SAFETY: valid as promised, and used by nobody else now.
-    match catch_unwind(AssertUnwindSafe(|| command::abandon(world(), unsafe { &mut (*record).call }))) {
+    match catch_unwind(AssertUnwindSafe(|| work(world(), unsafe { &mut (*record).call }))) {
         Ok(Ok(())) => 0,
         Ok(Err(error)) => {
             Bash.warn(&error.message());
             3
         }
         Err(_) => 3,
-    }
-}
-
-/// bash is about to die inside of the call; should it not, the call goes on.
-///
-/// # Safety
-///
-/// `record` is from [`interlock_begin`] and not ended.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn interlock_give_back(record: *mut Record) {
-    // SAFETY: valid as promised, and used by nobody else now.
-    if let Ok(Err(error)) =
-        catch_unwind(AssertUnwindSafe(|| command::give_back(world(), unsafe { &mut (*record).call })))
-    {
-        Bash.warn(&error.message());
     }
 }
 

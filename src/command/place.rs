@@ -12,7 +12,7 @@ pub struct Place(Option<Here>);
 
 struct Here {
     path: PathBuf,
-    /// Device and inode: it may be renamed, too.
+    /// It may be renamed, too.
     identity: (u64, u64),
 }
 
@@ -36,6 +36,6 @@ impl Place {
 }
 
 fn identity_here<W: World>(world: &W) -> Option<(u64, u64)> {
-    let stat = world.open_dir(Path::new(".")).and_then(|dir| world.stat_dir(&dir)).ok()?;
-    Some((stat.device, stat.inode))
+    let stat = world.open_dir(Path::new(".")).and_then(|dir| world.stat_dir(&dir));
+    stat.ok().map(|stat| stat.identity())
 }

@@ -19,7 +19,7 @@ use std::os::unix::ffi::OsStrExt;
 use super::Created;
 use super::link::{MARKED, Spot, marked_name, set_mark};
 use crate::base::{Error, Name, Result, parse_decimal};
-use crate::sys::{Errno, Kind, Stat, Sys, World};
+use crate::sys::{Errno, Kind, Sys, World};
 
 const UNDER_GUARD: &str = ".interlock-0";
 /// Objects are at most so deep: a queue holds a semaphore.
@@ -162,9 +162,8 @@ pub fn exists<W: World>(world: &W, parent: &W::Dir, object: &Name) -> Result<boo
 
 /// Is it the opened directory that has this name?
 pub fn stands_at<W: World>(world: &W, parent: &W::Dir, name: &OsStr, dir: &W::Dir) -> Sys<bool> {
-    let inode = |stat: Stat| (stat.device, stat.inode);
     match world.stat_at(parent, name) {
-        Ok(named) => Ok(inode(named) == inode(world.stat_dir(dir)?)),
+        Ok(named) => Ok(named.identity() == world.stat_dir(dir)?.identity()),
         Err(Errno::ENOENT) => Ok(false),
         Err(errno) => Err(errno),
     }

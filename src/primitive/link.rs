@@ -215,9 +215,9 @@ fn make_beside<W: World>(world: &W, dir: &W::Dir, text: &str, nonce: u32) -> Sys
     }
 }
 
-/// Is it what a process that died here may have left?
-pub fn is_temporary(name: &OsStr) -> bool {
-    name == TEMPORARY || name.as_bytes().starts_with(MARKED.as_bytes())
+/// Is it one of these parts of an object, or what a process that died there may have left?
+pub fn is_part_or_remains(name: &OsStr, parts: &[&str]) -> bool {
+    name == TEMPORARY || name.as_bytes().starts_with(MARKED.as_bytes()) || parts.iter().any(|part| name == *part)
 }
 
 /// A name that nobody else uses while the mark NONCE is on the directory; then remains, see [`super::hidden::sweep`].

@@ -21,13 +21,12 @@
 //! After a crash: `countlock` is stale and its taker heals. A plain `waitlock` beside tokens, unchanged for 3 s, was
 //! left by a dead peer and is removed by a waiter.
 
-use std::ffi::OsStr;
 use std::time::Duration;
 
 use super::Created;
 use super::counter::{COUNTER, Counter};
 use super::hidden::{Hidden, exists};
-use super::link::{self, Held, Spot, is_temporary};
+use super::link::{self, Held, Spot, is_part_or_remains};
 use super::mutex::open_parent;
 use super::short;
 use super::wait::{Try, Waited, wait_in_turn};
@@ -148,8 +147,7 @@ pub fn check_owner<W: World>(world: &W, name: &Name, dir: &W::Dir) -> Result<()>
 /// Refuses a directory that holds anything but `parts` and remains.
 pub fn check_only_parts<W: World>(world: &W, name: &Name, dir: &W::Dir, parts: &[&str]) -> Result<()> {
     let present = world.list(dir).map_err(|errno| Error::system(name.path(), errno))?;
-    let is_ours = |entry: &OsStr| is_temporary(entry) || parts.iter().any(|part| entry == *part);
-    match present.iter().find(|entry| !is_ours(entry)) {
+    match present.iter().find(|entry| !is_part_or_remains(entry, parts)) {
         None => Ok(()),
         Some(entry) => {
             Err(Error::damaged(name.path(), format!("holds {}, which is not ours; nothing removed", entry.display())))

@@ -82,6 +82,13 @@ pub struct Stat {
     pub modified: i128,
 }
 
+impl Stat {
+    /// Two that have the same are one inode.
+    pub fn identity(&self) -> (u64, u64) {
+        (self.device, self.inode)
+    }
+}
+
 /// Which change of an awaited object ends a sleep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Awaited {

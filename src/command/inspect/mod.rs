@@ -33,8 +33,8 @@ impl<W: World, S: Shell> Context<'_, W, S> {
                     Some(text) => text,
                     None => return Ok(Outcome::Interrupted),
                 },
-                Action::InspectStat => tell::tell(self.world, &self.name()?, &self.look()?).into(),
-                Action::InspectWhy => chain::chain(self.world, &self.name()?)?.into(),
+                Action::InspectStat => tell::tell(self.world, &self.directory()?, &self.look()?).into(),
+                Action::InspectWhy => chain::chain(self.world, &self.directory()?)?.into(),
                 Action::InspectBreak => return self.break_lock(),
                 Action::Man => man::page().into(),
                 _ => self.version()?.into(),
@@ -56,17 +56,13 @@ impl<W: World, S: Shell> Context<'_, W, S> {
         Ok(None)
     }
 
-    fn name(&self) -> Result<Name> {
-        Name::of_directory(self.words.operands[0])
-    }
-
     fn look(&self) -> Result<Seen> {
-        look_at(self.world, &self.name()?)
+        look_at(self.world, &self.directory()?)
     }
 
     /// Shows whose it is, asks at a terminal, removes it.
     fn break_lock(&mut self) -> Result<Outcome> {
-        let (name, seen) = (self.name()?, self.look()?);
+        let (name, seen) = (self.directory()?, self.look()?);
         if seen.object.holder().is_none() {
             return Err(Error::Usage(format!("{}: not a lock", printable(self.words.operands[0]))));
         }

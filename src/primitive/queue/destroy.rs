@@ -16,7 +16,7 @@ use super::rewrite::DATA_NEW;
 use super::{MUTEX, SEM, semaphore_of};
 use crate::base::{Deadline, Error, Name, Result};
 use crate::primitive::hidden::Hidden;
-use crate::primitive::link::{Spot, is_temporary};
+use crate::primitive::link::{Spot, is_part_or_remains};
 use crate::primitive::mutex::open_parent;
 use crate::primitive::semaphore::{self, check_owner};
 use crate::primitive::short;
@@ -54,7 +54,7 @@ fn check<W: World>(world: &W, name: &Name, dir: &W::Dir, force: bool) -> Result<
     }
     check_parts(world, name, dir, is_part)?;
     check_parts(world, &sem_name, &sem, |entry, kind| {
-        kind != Kind::Directory && (is_temporary(entry) || semaphore::PARTS.iter().any(|part| entry == *part))
+        kind != Kind::Directory && is_part_or_remains(entry, &semaphore::PARTS)
     })
 }
 
@@ -78,9 +78,7 @@ fn check_parts<W: World>(world: &W, name: &Name, dir: &W::Dir, is_part: impl Fn(
 fn is_part(entry: &OsStr, kind: Kind) -> bool {
     match kind {
         Kind::Directory => entry == SEM,
-        _ => {
-            [DATA, DATA_NEW, MUTEX, REJECTED].iter().any(|part| entry == *part) || is_temporary(entry) || is_seds(entry)
-        }
+        _ => is_part_or_remains(entry, &[DATA, DATA_NEW, MUTEX, REJECTED]) || is_seds(entry),
     }
 }
 
